@@ -32,10 +32,11 @@ say() { printf '%s\n' "$*"; }
 fail() { printf 'deploy.sh: %s\n' "$*" >&2; told=yes; exit 2; }
 step() { doing=$1; : >"$errors"; say "== $1 =="; }
 
+# `tee -i`: Ctrl-C reaches all of them, and Terraform, which ends in order, must still be heard.
 # A command that changes something: shown always, done unless this is a dry run.
 run() {
   printf '+ %s\n' "$(shown "$@")"
-  if [[ $dry == no ]]; then { "$@" 2>&1 1>&3 | tee "$errors" >&2; } 3>&1; fi
+  if [[ $dry == no ]]; then { "$@" 2>&1 1>&3 | tee -i "$errors" >&2; } 3>&1; fi
 }
 
 # A command that only asks: its answer goes to stdout; a dry run answers with a stand-in.
@@ -43,7 +44,7 @@ ask() {
   local standin=$1
   shift
   printf '? %s\n' "$(shown "$@")" >&2
-  if [[ $dry == yes ]]; then printf '%s\n' "$standin"; else { "$@" 2>&1 1>&3 | tee "$errors" >&2; } 3>&1; fi
+  if [[ $dry == yes ]]; then printf '%s\n' "$standin"; else { "$@" 2>&1 1>&3 | tee -i "$errors" >&2; } 3>&1; fi
 }
 
 # Whatever ends the script in the middle ends it in sentences: what happened, what exists now, what to do next.
@@ -213,7 +214,6 @@ pathlib.Path("build/installation.tfvars.json").write_text(json.dumps({
 PY
   variables=(-var-file=../build/values.tfvars.json -var-file=../build/installation.tfvars.json)
   if [[ -n ${EXTRA_VARS:-} ]]; then
-    [[ -f $EXTRA_VARS ]] || fail "EXTRA_VARS names $EXTRA_VARS, which is not there; name a .tfvars.json file, or unset it"
     variables+=("-var-file=$(realpath "$EXTRA_VARS")")
   fi
 }
@@ -380,7 +380,8 @@ if [[ -z $action && $dry == yes ]]; then action=apply; fi
 [[ -n $action ]] || { usage >&2; told=yes; exit 2; }
 
 if [[ -f deploy.env ]]; then
-  words=$(bash -n deploy.env 2>&1) || fail "deploy.env was not read, it is no list of NAME=VALUE: $words"
+  # What bash says quotes the line, which may hold a secret: its number is enough.
+  words=$(bash -n deploy.env 2>&1) || fail "deploy.env was not read, it is no list of NAME=VALUE: $(grep -o 'line [0-9]*' <<<"$words" | head -n 1)"
   # shellcheck source=/dev/null
   source deploy.env
 fi
@@ -394,6 +395,9 @@ fi
 for setting in PROJECT REGION ALERT_EMAILS; do
   [[ -n ${!setting:-} ]] || fail "$setting is not set; see: ./deploy.sh --help, and docs/install-gcp.md, step 4"
 done
+if [[ -n ${EXTRA_VARS:-} && ! -f $EXTRA_VARS ]]; then
+  fail "EXTRA_VARS names $EXTRA_VARS, which is not there; name a .tfvars.json file, or unset it"
+fi
 SERVICES_FILE=${SERVICES_FILE:-services.toml}
 POLICY_FILE=${POLICY_FILE:-policy.toml}
 STATE_BUCKET=${STATE_BUCKET:-$PROJECT-sre-agent-state}

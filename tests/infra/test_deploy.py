@@ -283,14 +283,22 @@ def test_a_tool_that_is_not_installed_is_named(tree, tmp_path, tool):
 
 
 def test_a_damaged_deploy_env_is_not_run(tree):
-    """A shell would have run its first half."""
-    (tree / "deploy.env").write_text('PROJECT="p-1\n')
+    """A shell would have run its first half, and what it says quotes a line that may be a secret."""
+    (tree / "deploy.env").write_text("SLACK_TOKEN=xoxb-secret)\nPROJECT=p-1\n")
     try:
         done = deploy(tree, "plan")
     finally:
         (tree / "deploy.env").unlink()
     assert done.returncode == 2
-    assert "deploy.sh: deploy.env was not read, it is no list of NAME=VALUE" in done.stderr
+    assert "deploy.sh: deploy.env was not read, it is no list of NAME=VALUE: line 1" in done.stderr
+    assert "secret" not in done.stdout + done.stderr
+
+
+def test_variables_that_are_not_there_are_missed_before_anything_is_made(tree):
+    done = deploy(tree, "apply", "--dry-run", EXTRA_VARS="nowhere.tfvars.json")
+    assert done.returncode == 2
+    assert "deploy.sh: EXTRA_VARS names nowhere.tfvars.json, which is not there" in done.stderr
+    assert "+ " not in done.stdout
 
 
 def test_nobody_logged_in_is_found_before_anything_is_changed(tree, missing):
