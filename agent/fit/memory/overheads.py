@@ -13,6 +13,8 @@ NATIVE_SAMPLER_BYTES_PER_LOGIT = 33.0
 """Most that sorting in PyTorch took per logit: 29.5 to 31.5 on five start-ups of 0.9.2 to 0.13.0, 5 with FlashInfer."""
 
 PLAIN_BYTES_PER_LOGIT = 4
+_SURE = 0.6
+"""The share of a computed peak that every start-up with given sequences took at least."""
 TRITON_SAMPLER_BYTES_PER_LOGIT = 20.0
 """Most the kernels of older cards are taken to need per logit: scores in 4 bytes, copied for penalties and sums."""
 
@@ -64,11 +66,11 @@ def activation_peak(
     forward = 4 * batch * widest * 2 // flags.tp
     sampler = int(SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
     best = max(forward, sampler, _encoder(model, flags, run)) + GIB // 10
-    least = 0.6 if flags.max_num_seqs is not None else 0.35
+    least = _SURE if flags.max_num_seqs is not None else 0.35
     low = int(best * least)
     if plain_sampling:
         logits = PLAIN_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab
-        low = min(low, int(max(forward, logits, _encoder(model, flags, run)) * least))
+        low = min(low, int(max(forward, logits, _encoder(model, flags, run)) * _SURE))
     high = int(best * 1.2) + 2 * GIB // 5
     if native_sampler:
         sorting = int(NATIVE_SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
