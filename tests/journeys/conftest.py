@@ -1,4 +1,4 @@
-"""A whole service in memory on a stepped clock, driven by hand; and a browser, one for all tests of a worker."""
+"""A whole service in memory on a stepped clock, driven by hand; and a browser, one for the tests of a file."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -83,9 +83,9 @@ def journey(tmp_path: Path) -> Callable[[str], Journey]:
     return make
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
-    """The machine's Chromium."""
+    """The machine's Chromium; no longer than a file, for its driver keeps an event loop in the thread of all tests."""
     from tools.console_pictures import chromium
 
     with ExitStack() as stack:
