@@ -253,6 +253,43 @@ def test_a_thread_that_slack_held_up_is_told_whole_and_once(team):
     assert store.load(incident.id).phase is Phase.RESOLVED
 
 
+def told_in_turn(here):
+    """Two instances tell of an incident in turn, each from the reference that the other kept."""
+    here.slack.broken = 10**6
+    asked = here.told.until(lambda i: i.phase is Phase.ASKED, limit_s=300)
+    here.told.answer(asked.plan.id)
+    ended = here.told.until(lambda i: i.ended, limit_s=900)
+    here.slack.broken = 0
+    timeline = here.told.installation.store.timeline(ended.id)
+    first = len([event for event in timeline if event.at <= asked.phase_at])
+    instances, reference = (here.new_notifier(), here.new_notifier()), None
+    for told in range(first, len(timeline) + 1):
+        shown = ended.with_(version=told, ended_why=f"state {told}")
+        reference = instances[told % 2].tell(shown, timeline[:told], reference=reference)
+    return ended, timeline, instances, reference
+
+
+def test_an_instance_does_not_repeat_what_another_told_since(team):
+    """What this process remembers of the thread is older than what the store keeps of it."""
+    here = team()
+    told_in_turn(here)
+    said = in_thread(here)
+    assert len(said) == len(set(said)) == 4
+    assert len(here.slack.messages) == 1
+
+
+@pytest.mark.parametrize("told", [1, 99], ids=["older state", "newer state of an older timeline"])
+def test_nobody_takes_back_how_much_was_told(team, told):
+    """An instance that comes late with less must not have the others say the rest again."""
+    here = team()
+    ended, timeline, instances, reference = told_in_turn(here)
+    said = in_thread(here)
+    late, other = instances[(len(timeline) - 1) % 2], here.new_notifier()
+    after = late.tell(ended.with_(version=told), timeline[:-1], reference=reference)
+    other.tell(ended.with_(version=100), timeline, reference=after)
+    assert in_thread(here) == said
+
+
 def test_a_message_of_an_earlier_version_gets_no_old_steps_in_its_thread(team):
     here = team()
     incident = here.asked()

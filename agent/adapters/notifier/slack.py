@@ -41,7 +41,9 @@ class SlackNotifier:
     A message that is changed notifies nobody, so each step that people wait for is a reply in its thread; ``LINES`` is
     how much of the timeline was told. A group of approvers that is told later is mentioned in a reply too; then the
     reference has a fourth part, how many groups were. Everything new is one reply, so that what Slack refuses is said
-    again whole; only who dies between Slack's answer and the note of it says something twice.
+    again whole. A line is said twice where nobody knows that it was said: Slack's answer did not arrive, the process
+    ended before the reference was kept, or it could not be kept. So it is where two processes tell of an incident at
+    the same moment: only its first message is claimed, and each replies from where the kept reference stood.
 
     Args:
         client: Slack's own client, without retries of its own.
@@ -81,9 +83,10 @@ class SlackNotifier:
             )
         try:
             known = self._shown.get(incident.id)
+            before = _told_more(reference, known[1] if known is not None else None)
             if known is not None and known[0] > incident.version:
-                return known[1]  # somebody showed a later state meanwhile
-            found = self._show(incident, timeline, shown, known[1] if known is not None else reference)
+                return before  # somebody showed a later state meanwhile
+            found = self._show(incident, timeline, shown, before)
             self._shown[incident.id] = (incident.version, found)
             while len(self._shown) > KEPT:
                 self._shown.pop(next(iter(self._shown)))
@@ -111,13 +114,13 @@ class SlackNotifier:
         look = shown.digest[:16]
         mentioned_groups = incident.approvals.told if incident.approvals is not None else 0
         groups = f"/{mentioned_groups}" if mentioned_groups else ""
-        stands = f"{look}.{len(timeline)}{groups}"
+        # a message of an earlier version says nothing of its thread: what was before is not told again
+        known = int(lines_before) if lines_before.isdigit() else len(timeline)
+        stands = f"{look}.{max(known, len(timeline))}{groups}"
         arguments = {"text": shown.text, "blocks": list(shown.blocks), "parse": "none"}
         if ts:
             if look_before != look:
                 self._call("chat.update", channel=channel, ts=ts, **arguments)
-            # a message of an earlier version says nothing of its thread: what was before is not told again
-            known = int(lines_before) if lines_before.isdigit() else len(timeline)
             said = thread_lines(incident, timeline, known, redact=self._redact)
             if groups and groups != f"/{mentioned}":
                 said.append(mention(incident))
@@ -163,3 +166,22 @@ class SlackNotifier:
         return RateLimited(
             "Slack was not notified", why=f"it asked for {seconds:g} s of quiet", hint="it is tried again"
         )
+
+
+def _told_more(kept: str | None, shown: str | None) -> str | None:
+    """Return the reference of which more was told: another process may have told since we did, or we since it was kept.
+
+    Args:
+        kept: The one in the store; it counts where both told the same.
+        shown: Where this process left the message.
+    """
+    return max((kept, shown), key=_told)
+
+
+def _told(reference: str | None) -> tuple[int, int]:
+    """Return how much of the timeline and how many groups were told; an earlier version's reference says neither."""
+    if reference is None:
+        return (-2, 0)
+    _, _, state, groups = (*reference.split("/"), "", "", "")[:4]
+    _, _, lines = state.partition(".")
+    return (int(lines) if lines.isdigit() else -1, int(groups) if groups.isdigit() else 0)
