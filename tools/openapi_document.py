@@ -1,5 +1,6 @@
 """OpenAPI of every HTTP entry, for docs/, made from the routes and the models that answer."""
 
+import argparse
 import re
 import sys
 import tomllib
@@ -14,6 +15,7 @@ from pydantic import BaseModel
 
 from agent.app import build_app_in_memory
 from agent.app.stores import machine_clock
+from agent.entrypoints.cli.commands import up
 from agent.entrypoints.console.app import make_app
 from agent.entrypoints.http.application import Refusal, make_http_app
 from agent.entrypoints.http.authenticator import ASSERTION_HEADER, TOKEN_HEADER
@@ -22,20 +24,59 @@ from agent.entrypoints.http.ingest import PROOF_HEADER, SHAPES_OF, alerts
 from agent.entrypoints.http.operators import operators
 from agent.ports.stage_context import Owner
 from agent.settings import read_settings
-from tools.openapi_routes import AI_CLIENTS, INTAKE, JSON, OPERATORS, PAGES, PROGRAMS, REFUSED, SIGNED, Entry
+from tools.openapi_routes import AI_CLIENTS, INTAKE, JSON, OPERATORS, PAGES, PROGRAMS, REFUSED, SIGNED, STRING, Entry
 from tools.published_schema import definitions, keep_or_check, written
 
 FILE: Final = Path(__file__).parent.parent / "docs" / "openapi.json"
 COMMAND: Final = "python -m tools.openapi_document"
 PLACE: Final = "#/components/schemas/"
 Route = tuple[str, str]
+Server = dict[str, Any]
 
-SERVER_OF: Final = {
-    "decide": ("https://{host}", "the function `decide`; `sre-agent up` takes the same on the console's port"),
-    "ingest": ("https://{host}", "the function `ingest`; `sre-agent up` takes the same on the console's port"),
-    "console": ("https://{host}", "the console behind Identity-Aware Proxy, or that of `sre-agent up`"),
-    "mcp": ("http://127.0.0.1:{port}", "`sre-agent mcp --http PORT`, on this machine alone"),
-}
+
+def _server(url: str, says: str, **defaults: str) -> Server:
+    return {"url": url, "description": says, "variables": {name: {"default": used} for name, used in defaults.items()}}
+
+
+def _port() -> str:
+    words = argparse.ArgumentParser()
+    up.configure(words)
+    return str(words.get_default("port"))
+
+
+def _up(says: str, address: str = up.LOOPBACK) -> Server:
+    return _server("http://{address}:{port}", says, address=address, port=_port())
+
+
+DECIDE: Final = _server("https://{host}", "the function `decide`", host="decide.example.com")
+UP_FOR_OPERATORS: Final = _up(
+    f"`sre-agent up --bind ADDRESS`, for requests that carry {TOKEN_HEADER}. On 127.0.0.1, where a decision needs no "
+    "proof of identity, it has no such entry: use the command line or the page.",
+    "192.0.2.1",
+)
+SERVERS_OF: Final[tuple[tuple[Mapping[Route, Entry], tuple[Server, ...]], ...]] = (
+    (SIGNED, (DECIDE, _up("`sre-agent up`"))),
+    (OPERATORS, (DECIDE, UP_FOR_OPERATORS)),
+    (
+        INTAKE,
+        (
+            _server("https://{host}", "the function `ingest`", host="ingest.example.com"),
+            _up("`sre-agent up`, where INGEST_SECRETS names the sender"),
+        ),
+    ),
+    (
+        PROGRAMS,
+        (
+            _server("https://{host}", "the console behind Identity-Aware Proxy", host="console.example.com"),
+            _up("`sre-agent up`"),
+        ),
+    ),
+    (
+        AI_CLIENTS,
+        (_server("http://127.0.0.1:{port}", "`sre-agent mcp --http PORT`, on this machine alone", port="8765"),),
+    ),
+)
+"""Where each group of entries is answered; the names of hosts and addresses are examples (RFC 2606, RFC 5737)."""
 ENTRIES_OF: Final[dict[str, Mapping[Route, Entry]]] = {
     "decide": SIGNED | OPERATORS,
     "ingest": INTAKE,
@@ -49,7 +90,8 @@ PROOFS: Final = {
     },
     "iapAssertion": {
         "type": "apiKey", "in": "header", "name": ASSERTION_HEADER,
-        "description": "What Identity-Aware Proxy signed for a person; the console hands it on.",
+        "description": "What Identity-Aware Proxy signed for a person; the console hands it on to `decide`. At "
+        f"`sre-agent up` it is read only of a request that carries {TOKEN_HEADER} too.",
     },
     "slackSignature": {"type": "apiKey", "in": "header", "name": "X-Slack-Signature"},
     "pagerDutySignature": {"type": "apiKey", "in": "header", "name": "X-PagerDuty-Signature"},
@@ -121,7 +163,7 @@ def document() -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for part, entries in ENTRIES_OF.items():
         for (method, path), entry in entries.items():
-            item = paths.setdefault(path, {"servers": [_server(part)]})
+            item = paths.setdefault(path, {"servers": _servers((method, path))})
             item[method.lower()] = _operation(part, (method, path), entry)
     return {
         "openapi": "3.1.0",
@@ -132,16 +174,14 @@ def document() -> dict[str, Any]:
             "read of the console, and AI clients. Pages for people are not listed.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [{"url": "http://127.0.0.1:8080", "description": "`sre-agent up` on this machine"}],
+        "servers": [{"url": f"http://{up.LOOPBACK}:{_port()}", "description": "`sre-agent up` on this machine"}],
         "paths": paths,
         "components": {"schemas": _schemas(), "securitySchemes": PROOFS},
     }
 
 
-def _server(part: str) -> dict[str, Any]:
-    url, says = SERVER_OF[part]
-    name, default = ("port", "8765") if "{port}" in url else ("host", "127.0.0.1:8080")
-    return {"url": url, "description": says, "variables": {name: {"default": default}}}
+def _servers(route: Route) -> list[Server]:
+    return list(next(servers for entries, servers in SERVERS_OF if route in entries))
 
 
 def _operation(part: str, route: Route, entry: Entry) -> dict[str, Any]:
@@ -184,7 +224,7 @@ def _answers(entry: Entry) -> dict[str, Any]:
     good: dict[str, Any] = {"description": "Done."}
     if entry.gives:
         good["content"] = {kind: {"schema": _answered(form, entry)} for kind, form in entry.gives.items()}
-    refusal = {"text/plain": {"schema": {"type": "string"}}} if entry.plain else {JSON: {"schema": _form(Refusal)}}
+    refusal = {entry.refused_as: {"schema": _form(Refusal if entry.refused_as == JSON else STRING)}}
     found = {"200": good} | {str(status): {"description": says} for status, says in entry.also.items()}
     words = REFUSED | {413: "too large"}
     return found | {str(status): {"description": words[status], "content": refusal} for status in entry.refuses}

@@ -20,6 +20,7 @@ from agent.presentation.report.postmortem import Postmortem
 
 JSON: Final = "application/json"
 TEXT: Final = "text/plain"
+HTML: Final = "text/html"
 OBJECT: Final[dict[str, Any]] = {"type": "object"}
 STRING: Final[dict[str, Any]] = {"type": "string"}
 REFUSED: Final = {
@@ -46,7 +47,7 @@ class Entry:
         nullable: Whether the answer may be null.
         also: Further answers without a body, by status.
         refuses: The statuses of refusals.
-        plain: Whether refusals are plain text.
+        refused_as: The media type of refusals; JSON is the form of every one of ours, others are text for people.
     """
 
     by: tuple[str, ...] = ()
@@ -58,7 +59,7 @@ class Entry:
     nullable: bool = False
     also: dict[int, str] = field(default_factory=dict)
     refuses: tuple[int, ...] = tuple(REFUSED)
-    plain: bool = False
+    refused_as: str = JSON
 
 
 def _act(takes: type[BaseModel], gives: type[BaseModel]) -> Entry:
@@ -119,22 +120,27 @@ INTAKE: Final = {
         takes={JSON: OBJECT, "application/cloudevents+json": OBJECT},
         gives={TEXT: STRING},
         refuses=(400, 401, 413, 503),
-        plain=True,
+        refused_as=TEXT,
     ),
     ("OPTIONS", "/ingest/{sender}"): Entry(
-        headers={"WebHook-Request-Origin": True, "WebHook-Request-Rate": False}, refuses=(400,), plain=True
+        headers={"WebHook-Request-Origin": True, "WebHook-Request-Rate": False}, refuses=(400,), refused_as=TEXT
     ),
 }
 PROGRAMS: Final = {
-    ("GET", "/healthz"): Entry(gives={TEXT: STRING}, refuses=(503,), plain=True),
-    ("GET", "/health"): Entry(gives={TEXT: STRING}, refuses=(503,), plain=True),
-    ("GET", "/readyz"): Entry(gives={TEXT: STRING}, refuses=(503,), plain=True),
-    ("GET", "/metrics"): Entry(gives={TEXT: STRING, "application/openmetrics-text": STRING}, refuses=()),
+    ("GET", "/healthz"): Entry(gives={TEXT: STRING}, refuses=(503,), refused_as=TEXT),
+    ("GET", "/health"): Entry(gives={TEXT: STRING}, refuses=(503,), refused_as=TEXT),
+    ("GET", "/readyz"): Entry(gives={TEXT: STRING}, refuses=(503,), refused_as=TEXT),
+    ("GET", "/metrics"): Entry(
+        gives={TEXT: STRING, "application/openmetrics-text": STRING}, refuses=(403, 503), refused_as=HTML
+    ),
     ("GET", "/incidents/{incident_id}/report.{form}"): Entry(
-        gives={JSON: Postmortem, "text/markdown": STRING, "text/html": STRING}, refuses=()
+        gives={JSON: Postmortem, "text/markdown": STRING, HTML: STRING}, refuses=(403, 404, 503), refused_as=HTML
     ),
     ("GET", "/incidents/{incident_id}/events"): Entry(
-        gives={"text/event-stream": STRING}, also={204: "It does not move any more.", 404: "There is none."}, refuses=()
+        gives={"text/event-stream": STRING},
+        also={204: "It does not move any more.", 404: "There is none."},
+        refuses=(403, 503),
+        refused_as=HTML,
     ),
 }
 """What programs read of the console; where IAP stands before it, it asks who they are."""

@@ -96,12 +96,17 @@ class Recorded(Value):
 
 
 class ListAsked(Value):
-    """What a list may be asked for."""
+    """What a list may be asked for.
+
+    Attributes:
+        limit: At most so many are sent; whoever asks for more than the maximum is sent the maximum.
+    """
 
     run: str | None = Field(default=None, max_length=200)
     service: str | None = Field(default=None, max_length=253)
     open_only: bool = Field(default=False, alias="open")
-    limit: int = Field(default=50, ge=1, le=ROWS)
+    # our own clients ask for as much as a store gives at once; what is published is what is sent
+    limit: int = Field(default=50, ge=1, le=ROWS, json_schema_extra={"maximum": SHOWN})
 
 
 class RecordAsked(Value):

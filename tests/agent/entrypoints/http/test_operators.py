@@ -15,11 +15,13 @@ from agent.core.decision.decision import Channel, check_receipt
 from agent.core.decision.policy import Approver, Mode, Policy, Rule
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
+from agent.entrypoints.http import operators
 from agent.entrypoints.http.authenticator import ASSERTION_HEADER, TOKEN_HEADER
 from agent.entrypoints.http.decide_service import Workers
 from agent.entrypoints.http.operator_request import BODY_LIMIT
 from agent.errors import DependencyFailed
 from tests.contracts import values
+from tests.published_http import operation
 
 
 class TestDecisions:
@@ -356,6 +358,15 @@ class TestLooking:
         assert Incident.model_validate(whole) == desk.stage.world.store.load(desk.incident.id)
         events = desk.ask("GET", f"/incidents/{desk.incident.id}/timeline")[1]
         assert tuple(Event.model_validate(e) for e in events) == desk.stage.world.store.timeline(desk.incident.id)
+
+    def test_no_more_are_sent_than_the_published_maximum(self, desk, monkeypatch):
+        """Our own clients may ask for more and get what there is to get; the document names no more than is sent."""
+        (limit,) = [asked for asked in operation("GET", "/incidents")["parameters"] if asked["name"] == "limit"]
+        assert limit["schema"]["maximum"] == operators.SHOWN
+        monkeypatch.setattr(operators, "SHOWN", 2)
+        for number in range(3):
+            desk.stage.world.store.commit(values.change(values.incident(f"inc-{number}")))
+        assert [len(desk.ask("GET", "/incidents", query=f"limit={n}")[1]) for n in (1, 2, 3, 1000)] == [1, 2, 2, 2]
 
     def test_the_record_arrives_sound(self, desk):
         desk.say("reject")
