@@ -248,3 +248,11 @@ def test_every_skipped_check_carries_its_reason(root):
     skips = re.findall(r"#checkov:skip=(\w+):?(.*)", "".join(p.read_text() for p in (root / "infra").rglob("*.tf")))
     assert skips
     assert all(len(reason.strip()) > 30 for _, reason in skips)
+
+
+def test_the_guide_to_traces_names_the_settings_that_terraform_takes(root):
+    """It refuses all others of OpenTelemetry, which a reader of that page would try first."""
+    page = (root / "docs" / "telemetry.md").read_text()
+    (told,) = re.findall(r"There Terraform takes (.*?) alone, and refuses\s+every other `OTEL_\*`", page)
+    taken = re.findall(r'"(OTEL_\w+)"', (root / "infra" / "variables.tf").read_text())
+    assert sorted(re.findall(r"`(\w+)`", told)) == sorted(taken)

@@ -255,7 +255,7 @@ class Wire:
             pool.close()
 
     def _pool(self, target: Target) -> httpcore2.ConnectionPool:
-        proxy = _proxy_for(target) if self._proxied else None
+        proxy = proxy_for(target.scheme, target.host) if self._proxied else None
         name = (target.scheme, proxy)
         if name not in self._pools:
             tls = (self._tls or system_tls()) if target.scheme == "https" else None
@@ -275,13 +275,14 @@ def system_tls() -> ssl.SSLContext:
     return httpcore2.default_ssl_context()
 
 
-def _proxy_for(target: Target) -> str | None:
-    if target.scheme != "https" or is_loopback(target.host):
+def proxy_for(scheme: str, host: str) -> str | None:
+    """Return the proxy of the environment on the way to a host: for https alone, and never to this machine."""
+    if scheme != "https" or is_loopback(host):
         return None
     from urllib.request import getproxies, proxy_bypass
 
     proxy = getproxies().get("https")
-    return proxy if proxy and not proxy_bypass(target.host) else None
+    return proxy if proxy and not proxy_bypass(host) else None
 
 
 def _as_proxy(url: str) -> httpcore2.Proxy:

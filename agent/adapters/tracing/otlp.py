@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 
 import structlog
 
+from agent.adapters.http.wire import proxy_for
 from agent.adapters.tracing.otel import OtelTracer
-from agent.errors import ExtraMissing
+from agent.errors import ExtraMissing, SettingsRejected
 
 SAY_AGAIN_S: Final = 300.0
 
@@ -28,25 +29,44 @@ def open_otlp(name: str, version: str, role: str, *, redact: Callable[[str], str
 
     Raises:
         ExtraMissing: The exporter is not installed.
+        SettingsRejected: The SDK does not take one of its settings.
     """
     try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        return _opened(name, version, role, redact)
     except ImportError as error:
         raise ExtraMissing(
             "no traces can be sent", extra="otel", package="opentelemetry-exporter-otlp-proto-http"
         ) from error
+    except (ValueError, OverflowError) as error:
+        raise SettingsRejected(
+            "no traces can be sent",
+            why=f"OpenTelemetry's SDK refuses its settings: {redact(str(error))[:300]}",
+            hint="correct or unset what it speaks of: the address, OTEL_BSP_* or OTEL_*_LIMIT",
+        ) from error
+
+
+def _opened(name: str, version: str, role: str, redact: Callable[[str], str]) -> OtelTracer:
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from requests import Session
+
     _tell_by(redact)
     resource = Resource.create({"service.version": version, "sre_agent.role": role})
     if str(resource.attributes.get("service.name", "")).startswith("unknown_service"):
         resource = resource.merge(Resource({"service.name": name}))
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    exporter = OTLPSpanExporter()
+    session = Session()
+    session.trust_env = False  # neither .netrc nor proxies of the environment, but by the rule of all that we send
+    exporter = OTLPSpanExporter(session=session)
+    address = str(getattr(exporter, "_endpoint", ""))
+    parts = urlsplit(address)
+    if proxy := proxy_for(parts.scheme, parts.hostname or ""):
+        session.proxies["https"] = proxy
     processor = BatchSpanProcessor(exporter)
     provider.add_span_processor(processor)
-    said = f"{_address(str(getattr(exporter, '_endpoint', '')))} (OTLP), as {resource.attributes['service.name']!r}"
+    said = f"{_address(address)} (OTLP), as {resource.attributes['service.name']!r}"
     off = getattr(provider, "_disabled", False)  # by OTEL_SDK_DISABLED
     tracer = OtelTracer(provider, processor, redact=redact, target="" if off else said)
     atexit.register(tracer.close)

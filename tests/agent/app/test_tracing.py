@@ -45,6 +45,15 @@ def test_what_is_not_built_in_is_refused_and_stops_no_function(words, why, capsy
     assert "traces.off" in capsys.readouterr().out
 
 
+def test_a_setting_that_the_sdk_refuses_stops_no_function(monkeypatch, capsys):
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "100")
+    settings = read_settings(ADDRESS)
+    with pytest.raises(SettingsRejected, match="max_queue_size"):
+        tracing.open_tracer(settings, "up")
+    assert isinstance(tracing.tracer_of(settings, "on_tick"), NoTracer)
+    assert "traces.off" in capsys.readouterr().out
+
+
 def test_a_function_without_the_extra_works_without_traces(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     assert isinstance(tracing.tracer_of(read_settings(ADDRESS), "on_tick"), NoTracer)

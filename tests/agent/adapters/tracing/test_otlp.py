@@ -1,13 +1,16 @@
 """The way to a collector: the SDK's own settings decide, a missing extra says how to get it."""
 
 import logging
+import socket
 import sys
+import threading
+from contextlib import suppress
 from importlib.metadata import version
 
 import pytest
 
 from agent.adapters.tracing.otlp import open_otlp
-from agent.errors import ExtraMissing
+from agent.errors import ExtraMissing, SettingsRejected
 from tests.otlp_receiver import OtlpReceiver
 
 
@@ -59,6 +62,77 @@ def test_the_address_for_people_holds_no_password(receiver, monkeypatch):
     port = receiver.url.rpartition(":")[2]
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", f"http://me:hush@127.0.0.1:{port}/v1/traces?key=hush")
     assert send_one().target == f"http://127.0.0.1:{port}/v1/traces (OTLP), as 'sre-agent'"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "100", "max_export_batch_size must be less than or equal to max_queue_size"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "9" * 30, "too large"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "0", "schedule_delay_millis must be positive"),
+        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "hush", "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://[::1", "Invalid IPv6 URL"),
+    ],
+)
+def test_a_setting_that_the_sdk_refuses_is_rejected(receiver, monkeypatch, name, value, why):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsRejected, match="no traces can be sent: OpenTelemetry's SDK refuses") as raised:
+        open_otlp("s", "1", "up", redact=lambda text: text.replace("hush", "[x]"))
+    assert why in raised.value.why
+    assert "hush" not in str(raised.value)
+
+
+@pytest.fixture
+def proxy(monkeypatch):
+    """What the proxy of the environment was asked for: method and target of each request; it serves nobody."""
+    asked = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def take():
+            with suppress(OSError):  # the test is over
+                while True:
+                    one, _ = server.accept()
+                    with one, suppress(OSError):
+                        asked.append(one.recv(65536).decode().partition(" HTTP/1.")[0])
+
+        threading.Thread(target=take, daemon=True).start()
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{server.getsockname()[1]}")
+            monkeypatch.delenv(name.lower(), raising=False)
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.5")  # less than the SDK waits between two tries
+        yield asked
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def test_spans_for_a_collector_of_this_machine_go_through_no_proxy(receiver, proxy):
+    send_one()
+    assert (len(receiver.spans), proxy) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("address", "spared", "asked"),
+    [
+        ("https://collector.example.com", "", {"CONNECT collector.example.com:443"}),
+        ("https://collector.example.com", "example.com", set()),
+        ("http://collector.invalid", "", set()),
+        ("https://localhost:9", "", set()),
+    ],
+    ids=["https", "by NO_PROXY not", "http never", "this machine never"],
+)
+def test_a_proxy_is_asked_as_for_everything_else_that_is_sent(proxy, monkeypatch, address, spared, asked):
+    monkeypatch.setattr(socket, "getaddrinfo", loopback_alone)
+    monkeypatch.setenv("NO_PROXY", spared)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+    send_one()
+    assert set(proxy) == asked
+
+
+def loopback_alone(host, *words, real=socket.getaddrinfo, **more):
+    if host in {"127.0.0.1", "localhost"}:
+        return real(host, *words, **more)
+    raise socket.gaierror(f"{host} is not looked up here")
 
 
 def test_a_missing_exporter_is_named_with_its_extra(monkeypatch):
