@@ -3,9 +3,16 @@
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 Attributes = Mapping[str, str | int | float | bool | tuple[str, ...]]
+INCIDENT: Final = "sre_agent.incident"  # the attribute that says which incident a span is about
+
+
+class RedactedJson(str):
+    """JSON whose texts were redacted before it was made of them; another redaction could only break its form."""
+
+    __slots__ = ()
 
 
 class Kind(StrEnum):
@@ -24,7 +31,7 @@ class Span(Protocol):
         ...
 
     def note(self, attributes: Attributes) -> None:
-        """Add what is known by now; texts are redacted and cut."""
+        """Add what is known by now; texts are redacted, but ``RedactedJson``, and cut."""
         ...
 
     def drop(self) -> None:
@@ -62,8 +69,8 @@ class Tracer(Protocol):
 
         Args:
             name: What is done, of few values.
-            incident: The ``traceparent`` that the incident carries; empty begins its trace. None is below whatever
-                this thread works on.
+            incident: The ``traceparent`` that the incident carries; empty begins its trace, unless this thread began
+                it already, as the attribute ``INCIDENT`` says. None is below whatever this thread works on.
             kind: How it stands to others.
             attributes: What is known of it.
         """

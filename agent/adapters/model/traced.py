@@ -7,11 +7,11 @@ conventions 1.41.1. They stand in this file and nowhere else. A span covers a qu
 
 import json
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from agent.ports.model import Model, Question, Reply
-from agent.ports.tracing import Attributes, Kind, Tracer
+from agent.ports.tracing import Attributes, Kind, RedactedJson, Tracer
 
 OPERATION: Final = "chat"
 PROVIDER: Final = "openai"  # by its protocol, as the convention says of servers that speak it
@@ -45,7 +45,7 @@ class TracedModel:
             "sre_agent.prompt": question.prompt,
         }
         if self._content:
-            asked["gen_ai.system_instructions"] = json.dumps([self._part(question.system)])
+            asked["gen_ai.system_instructions"] = _json([self._part(question.system)])
         with self._tracer.span(OPERATION, kind=Kind.CLIENT, attributes=asked) as span:
             reply = self._inner.ask(question)
             span.name(f"{OPERATION} {reply.model}")
@@ -62,12 +62,16 @@ class TracedModel:
         sent = (question.user, *question.shorter)[reply.used]
         said = {"role": "assistant", "parts": [self._part(reply.text)], "finish_reason": _reason(reply)}
         return {
-            "gen_ai.input.messages": json.dumps([{"role": "user", "parts": [self._part(sent)]}]),
-            "gen_ai.output.messages": json.dumps([said]),
+            "gen_ai.input.messages": _json([{"role": "user", "parts": [self._part(sent)]}]),
+            "gen_ai.output.messages": _json([said]),
         }
 
     def _part(self, text: str) -> dict[str, str]:
         return {"type": "text", "content": self._redact(text)}
+
+
+def _json(parts: list[dict[str, Any]]) -> RedactedJson:
+    return RedactedJson(json.dumps(parts))
 
 
 def _answered(reply: Reply) -> Attributes:

@@ -18,7 +18,7 @@ from opentelemetry import trace as api
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from agent.errors import StateConflict
-from agent.ports.tracing import Attributes, Kind, Span
+from agent.ports.tracing import INCIDENT, Attributes, Kind, RedactedJson, Span
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
@@ -44,6 +44,7 @@ class _Frame:
     Attributes:
         sent: Whether it will be sent: something below it was, or it was handed out.
         open: How many pieces of work below it go on.
+        about: Which incident it is about, where that is known.
     """
 
     def __init__(self, above: _Frame | None) -> None:
@@ -51,6 +52,7 @@ class _Frame:
         self.span: api.Span | None = None
         self.sent = False
         self.open = 0
+        self.about: object = None
 
     @property
     def context(self) -> SpanContext | None:
@@ -121,7 +123,8 @@ class OtelTracer:
         """Measure a piece of work; see :class:`agent.ports.tracing.Tracer`."""
         above = _here.get()
         frame = _Frame(above)
-        parent, link = self._place(above, incident)
+        frame.about = attributes.get(INCIDENT)
+        parent, link = self._place(above, incident, frame.about)
         frame.span = self._begin(name, kind, parent, link, attributes)
         if above is not None:
             above.open += 1
@@ -169,28 +172,35 @@ class OtelTracer:
     def close(self) -> None:
         """Send what is left within ``CLOSE_S``, in a thread that ends with the process: a collector may hang."""
         closing = threading.Thread(target=self._processor.shutdown, name="spans-close", daemon=True)
-        closing.start()
+        try:
+            closing.start()
+        except RuntimeError:  # Python 3.12.0 and 3.12.1 begin no thread when a process ends: the last spans are lost
+            return
         closing.join(CLOSE_S)
 
-    def _place(self, above: _Frame | None, incident: str | None) -> tuple[SpanContext | None, SpanContext | None]:
+    def _place(
+        self, above: _Frame | None, incident: str | None, about: object
+    ) -> tuple[SpanContext | None, SpanContext | None]:
         """Return below which span a piece of work stands, and which one it is linked to."""
         if incident is None:
             return _nearest(above), None
         story = _parsed(incident)
         frames = tuple(above.lineage()) if above is not None else ()
         for frame in frames:
-            if story is not None and frame.context is not None and frame.context.trace_id == story.trace_id:
+            if frame.context is not None and _is_of(frame, frame.context, story, about):
                 return frame.context, None
         arrival = frames[-1] if frames else None
         if isinstance(arrival, _Arrival) and not arrival.sent and not arrival.open:
-            return self._entered(arrival, story), None
+            return self._entered(arrival, story, about), None
         return story, _nearest(above)
 
-    def _entered(self, arrival: _Arrival, story: SpanContext | None) -> SpanContext | None:
+    def _entered(self, arrival: _Arrival, story: SpanContext | None, about: object) -> SpanContext | None:
         """Begin the span of an arrival in the trace of its incident, from when it arrived."""
         caller = arrival.caller
-        ours = caller is not None and story is not None and caller.trace_id == story.trace_id
-        parent, link = (caller, None) if ours else (story, caller)
+        parent, link = story, caller
+        if caller is not None and story is not None and caller.trace_id == story.trace_id:
+            parent, link = _sampled_as(story, caller), None
+        arrival.about = about
         arrival.span = self._begin(arrival.name, arrival.kind, parent, link, arrival.attributes, began=arrival.began)
         arrival.bound.append(structlog.contextvars.bind_contextvars(**_ids(arrival)))
         return arrival.context
@@ -228,6 +238,8 @@ class OtelTracer:
     def _without_secrets(self, value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(self._without_secrets(one) for one in value)
+        if isinstance(value, RedactedJson):
+            return str(value)
         return self._redact(value) if isinstance(value, str) else value
 
 
@@ -262,6 +274,18 @@ def _nearest(frame: _Frame | None) -> SpanContext | None:
     """Return the innermost span that has begun."""
     frames = frame.lineage() if frame is not None else ()
     return next((one.context for one in frames if one.context is not None and one.context.is_valid), None)
+
+
+def _is_of(frame: _Frame, context: SpanContext, story: SpanContext | None, about: object) -> bool:
+    """Whether a span stands in the trace of an incident; one that was stored without a trace is known by its id."""
+    if story is not None:
+        return context.trace_id == story.trace_id
+    return about is not None and frame.about == about
+
+
+def _sampled_as(story: SpanContext, caller: SpanContext) -> SpanContext:
+    """Return the caller's place in our trace; whether that is sent was decided when it began, by nobody else."""
+    return api.SpanContext(caller.trace_id, caller.span_id, is_remote=True, trace_flags=story.trace_flags)
 
 
 def _ids(frame: _Frame) -> dict[str, str]:

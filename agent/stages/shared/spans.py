@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from agent.core.incident.incident import Incident
 from agent.ports.bus import Message
 from agent.ports.stage_context import StageContext
-from agent.ports.tracing import Kind, Span
+from agent.ports.tracing import INCIDENT, Kind, Span
 
 
 def incident_span(
@@ -21,7 +21,7 @@ def incident_span(
         more: Attributes of ours besides those of the incident, without their prefix.
     """
     about = {
-        "sre_agent.incident": incident.id,
+        INCIDENT: incident.id,
         "sre_agent.run": incident.run,
         "sre_agent.service": incident.service,
         "sre_agent.platform": incident.platform,

@@ -10,8 +10,10 @@ from opentelemetry.trace import SpanKind
 
 from agent.adapters.model.traced import TracedModel
 from agent.adapters.tracing.otel import OtelTracer
+from agent.app.catalogues import redact
 from agent.app.tracing import traced_model
-from agent.ports.model import NoAnswer
+from agent.core.diagnosis.model_request import Spend
+from agent.ports.model import NoAnswer, Reply
 from agent.ports.tracing import NoTracer
 from agent.settings import read_settings
 from tests.model_server import MODEL
@@ -102,6 +104,29 @@ def test_text_is_sent_without_its_secrets(tracer, sent, question):
     assert (span.name, span.attributes["error.type"]) == ("chat", "NoAnswer")
     assert "schema" not in span.attributes["gen_ai.system_instructions"]
     assert "hush" not in repr(span.to_json())
+
+
+def test_a_text_that_is_json_itself_is_sent_whole_and_without_its_secrets(sent, question):
+    """Redacted once, before it is made part of JSON: over JSON a redaction takes a quote for the end of a secret."""
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(sent))
+    log = '{"password": "hunter2hunter2"}\napi_key=hunter3hunter3 "quoted"'
+
+    class Echo:
+        def ask(self, question):
+            spent = Spend(calls=1, tokens=1, tokens_out=1, seconds=1)
+            return Reply(
+                text=log, model=MODEL, endpoint="", tokens_in=1, tokens_out=1, took_s=1, finished=True, spent=spent
+            )
+
+    tracer = OtelTracer(provider, SimpleSpanProcessor(sent), redact=redact, target="")
+    TracedModel(Echo(), tracer, content=True, redact=redact).ask(question(user=log, system=log))
+    (span,) = sent.get_finished_spans()
+    (asked,) = json.loads(span.attributes["gen_ai.input.messages"])
+    (answered,) = json.loads(span.attributes["gen_ai.output.messages"])
+    (told,) = json.loads(span.attributes["gen_ai.system_instructions"])
+    assert asked["parts"] == answered["parts"] == [told] == [{"type": "text", "content": redact(log)}]
+    assert "hunter" not in repr(span.to_json())
 
 
 def test_without_a_tracer_the_model_is_itself(chat):

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from agent.adapters.tracing import otel
 from agent.adapters.tracing.otel import OtelTracer
 from agent.errors import PolicyRefused, StateConflict
-from agent.ports.tracing import Kind, NoTracer
+from agent.ports.tracing import INCIDENT, Kind, NoTracer, RedactedJson
 
 OURS = f"00-{'a' * 32}-{'1' * 16}-01"
 SAME_TRACE = f"00-{'a' * 32}-{'2' * 16}-01"
@@ -94,6 +94,47 @@ def test_two_incidents_of_one_delivery_are_two_traces(tracer, sent):
     assert found["second"][2] == [found["arrived"][0]]
 
 
+def about(name):
+    return {INCIDENT: name}
+
+
+def test_an_old_incident_without_a_trace_begins_one_for_all_that_is_done_at_once(tracer, sent):
+    """It was stored before anything was traced, and telling people stores nothing in it: each way of telling joins."""
+    with arrival(tracer):
+        for name in ("slack", "pagerduty"):
+            with tracer.span(name, incident="", attributes=about("i1")):
+                pass
+        with (
+            tracer.span("outer", incident="", attributes=about("i1")),
+            tracer.span("inner", incident="", attributes=about("i1")),
+        ):
+            pass
+    found = rows(sent)
+    assert {found[name][0] for name in ("slack", "pagerduty", "outer", "inner")} == {found["arrived"][0]}
+    assert [row[2] for row in found.values()] == [[]] * 5
+    spans = {span.name: span for span in sent.get_finished_spans()}
+    assert spans["inner"].parent.span_id == spans["outer"].context.span_id
+    assert spans["pagerduty"].parent.span_id == spans["arrived"].context.span_id
+
+
+def test_two_old_incidents_without_a_trace_are_two_traces(tracer, sent):
+    with arrival(tracer):
+        for name in ("i1", "i2"):
+            with tracer.span(name, incident="", attributes=about(name)):
+                pass
+    assert len({row[0] for name, row in rows(sent).items() if name != "arrived"}) == 2
+
+
+@pytest.mark.parametrize(
+    ("stored", "carried", "arrives"), [("01", "00", {"arrived", "step"}), ("00", "01", set())], ids=["sent", "not sent"]
+)
+def test_the_stored_incident_says_whether_its_trace_is_sent(tracer, sent, stored, carried, arrives):
+    """A sender that knows our trace id can neither silence it nor switch it on."""
+    with arrival(tracer, SAME_TRACE[:-2] + carried), tracer.span("step", incident=OURS[:-2] + stored, attributes={}):
+        assert tracer.traceparent().endswith(f"-{stored}")
+    assert set(rows(sent)) == arrives
+
+
 def test_a_lost_race_is_not_sent_and_its_arrival_goes_to_the_winners_trace(tracer, sent):
     with arrival(tracer):
         with pytest.raises(StateConflict), tracer.span("opened", incident="", attributes={}):
@@ -133,6 +174,15 @@ def test_secrets_are_taken_out_of_every_text(tracer, sent):
         span.note({"b": "secret", "c": ("one secret",)})
     (span,) = sent.get_finished_spans()
     assert "secret" not in repr(span.attributes)
+
+
+def test_json_that_was_redacted_before_keeps_its_form(tracer, sent):
+    text = '{"a": "secret of a text"}'
+    with tracer.span("step", incident=OURS, attributes={"plain": text}) as span:
+        span.note({"json": RedactedJson(text)})
+    (span,) = sent.get_finished_spans()
+    assert dict(span.attributes) == {"plain": text.replace("secret", "[x]"), "json": text}
+    assert type(span.attributes["json"]) is str
 
 
 def test_log_lines_of_an_arrival_carry_it_from_when_its_incident_is_known(tracer):
@@ -195,6 +245,16 @@ def test_a_collector_that_hangs_is_waited_for_once(monkeypatch):
     slow.close()
     assert time.monotonic() - began < 5
     hanging.over.set()
+
+
+def test_a_process_that_may_begin_no_thread_any_more_ends(tracer, monkeypatch):
+    """Python 3.12.1 refuses a thread of an exit handler; a traceback at every end would hide what matters."""
+
+    def refuses(_):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refuses)
+    tracer.close()
 
 
 def test_without_a_collector_the_same_calls_do_nothing():
