@@ -15,6 +15,7 @@ from agent.core.intake.signal import LIVE
 from agent.entrypoints.metrics import catalogue
 from agent.entrypoints.metrics.catalogue import Kind, Metric
 from agent.entrypoints.metrics.label_values import class_label, service_label
+from agent.entrypoints.telemetry import trace_of
 from agent.errors import InputRejected
 from agent.ports.store import IncidentStore, Query
 
@@ -161,9 +162,9 @@ class History:
 
 
 def _exemplar(incident: Incident) -> dict[str, str] | None:
-    """Return which trace shows it, as OpenMetrics has it; None where nothing was traced."""
-    parts = incident.traceparent.split("-")
-    return {"trace_id": parts[1]} if len(parts) == 4 else None
+    """Return which trace shows it, as OpenMetrics has it; None where none was sent."""
+    trace = trace_of({"traceparent": incident.traceparent})
+    return {"trace_id": trace.trace} if trace.sampled else None
 
 
 def _series(metric: Metric, registry: CollectorRegistry) -> Any:

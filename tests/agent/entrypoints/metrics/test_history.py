@@ -190,3 +190,20 @@ def test_every_series_of_a_watched_service_begins_at_zero(stage, history):
     stage.escalated(failed(stage))
     history.read(stage.clock.now())
     assert set(everything(history)) == before
+
+
+@pytest.mark.parametrize(
+    ("traceparent", "exemplars"),
+    [
+        (f"00-{'a' * 32}-{'1' * 16}-01", {"a" * 32}),
+        (f"00-{'a' * 32}-{'1' * 16}-03", {"a" * 32}),
+        (f"00-{'a' * 32}-{'1' * 16}-00", set()),
+        ("", set()),
+    ],
+    ids=["sent", "sent, of a random id", "not sampled", "not traced"],
+)
+def test_an_exemplar_names_a_trace_that_was_sent(stage, history, traceparent, exemplars):
+    stage.world.store.commit(Change(incident=stage.waiting("gemma-a").with_(traceparent=traceparent)))
+    history.read(stage.clock.now())
+    named = [s.exemplar.labels["trace_id"] for f in history.registry.collect() for s in f.samples if s.exemplar]
+    assert set(named) == exemplars
