@@ -49,6 +49,7 @@ def findings(
     yield from mark_from_operator(local_machine.receipt_key(settings))
     yield from mark_from_operator(local_machine.channels(settings))
     yield from mark_from_operator(local_machine.kill_switch(settings))
+    yield from mark_from_operator(local_machine.traces(settings))
     yield from mark_from_operator(_platform(settings))
     yield from run_check("kubernetes", lambda: cluster_rights(settings, services))
     yield from run_check("container_apps", lambda: container_apps(settings, services))

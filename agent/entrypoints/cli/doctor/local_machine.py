@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from agent.app.catalogues import read_policy, read_services
+from agent.app.tracing import open_tracer
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.core.service.services import Services
 from agent.entrypoints.cli.doctor.finding import Finding, bad, good, off
@@ -150,3 +151,20 @@ def kill_switch(settings: Settings) -> Iterator[Finding]:
         yield bad("kill-switch", "on: nothing is changed, not even rolled back", "unset KILL_SWITCH when it may go on")
     else:
         yield good("kill-switch", "off in the settings")
+
+
+def traces(settings: Settings) -> Iterator[Finding]:
+    """Open what would send traces, as ``up`` does; nothing is sent."""
+    try:
+        tracer = open_tracer(settings, "doctor")
+    except SettingsRejected as error:
+        yield bad("traces", error.why, error.hint)
+        return
+    if tracer is None:
+        yield off("traces", "no collector is named, or OTEL_TRACES_EXPORTER is none")
+        return
+    tracer.close()
+    if tracer.target:
+        yield good("traces", f"to {tracer.target}; the collector is not asked")
+    else:
+        yield off("traces", "OTEL_SDK_DISABLED is set")

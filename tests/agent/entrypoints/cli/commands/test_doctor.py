@@ -8,11 +8,12 @@ import structlog
 from agent.entrypoints.cli.main import main
 
 NOBODY = "http://127.0.0.1:9/v1"  # the discard port: refused at once on loopback
+COLLECTOR = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
 
 
 @pytest.fixture(autouse=True)
 def _own_state(monkeypatch, tmp_path):
-    for name in ("PLATFORM", "SERVICES", "POLICY", "SLACK_TOKEN", "MODEL_ENDPOINTS", "BUS"):
+    for name in ("PLATFORM", "SERVICES", "POLICY", "SLACK_TOKEN", "MODEL_ENDPOINTS", "BUS", *COLLECTOR):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
     yield
@@ -39,6 +40,8 @@ def test_an_installation_without_anything_wrong_ends_with_0(capsys):
         pytest.param({"SERVICES": "services.toml"}, 2, "services", id="a file that a setting names"),
         pytest.param({"PLATFORM": "rehearsal:nowhere"}, 2, "platform", id="a rehearsal that is none"),
         pytest.param({"KILL_SWITCH": "on"}, 2, "kill-switch", id="the kill switch"),
+        pytest.param(COLLECTOR | {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, 2, "traces", id="a way to a collector"),
+        pytest.param(COLLECTOR | {"OTEL_BSP_MAX_QUEUE_SIZE": "100"}, 2, "traces", id="a setting of the SDK"),
         pytest.param({"MODEL_ENDPOINTS": NOBODY}, 3, "model:", id="a dependency"),
         pytest.param(
             {"MODEL_ENDPOINTS": NOBODY, "QUIET_S": "ten"}, 2, "setting:QUIET_S", id="both: what was given first"
@@ -58,6 +61,23 @@ def test_what_was_given_ends_with_2_and_what_failed_with_3(environ, code, check,
     (named,) = [row for row in rows if row["check"].startswith(check) and row["state"] == "bad"]
     assert named["hint"]
     assert named["given"] is (code == 2)
+
+
+@pytest.mark.parametrize(
+    ("environ", "state", "says"),
+    [
+        (COLLECTOR, "good", "to http://127.0.0.1:9/v1/traces (OTLP), as 'sre-agent'; the collector is not asked"),
+        (COLLECTOR | {"OTEL_SDK_DISABLED": "true"}, "off", "OTEL_SDK_DISABLED is set"),
+        ({}, "off", "no collector is named, or OTEL_TRACES_EXPORTER is none"),
+    ],
+    ids=["on", "switched off", "no collector"],
+)
+def test_it_says_where_traces_go(environ, state, says, capsys, monkeypatch):
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    code, out, _ = looked(capsys, "--json")
+    (row,) = [row for row in map(json.loads, out.splitlines()) if row["check"] == "traces"]
+    assert (code, row["state"], row["says"]) == (0, state, says)
 
 
 def test_an_unknown_word_is_bad_input(capsys):

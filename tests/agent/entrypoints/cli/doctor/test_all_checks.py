@@ -153,7 +153,7 @@ def test_an_installation_that_is_well_is_said_to_be(environ, world):
     assert wrong(found) == []
     heads = {check.partition(":")[0] for check in found}
     assert heads >= {
-        "settings", "services", "policy", "webhooks", "ingest", "kill-switch", "model", "slack", "service", "permission",
+        "settings", "services", "policy", "webhooks", "ingest", "kill-switch", "traces", "model", "slack", "service", "permission",
         "quota", "subscription", "sink", "sink-lag", "dead-letters", "database", "clock",
         "decide", "decide-as-you",
     }  # fmt: skip
@@ -192,6 +192,9 @@ BREAKAGES = {
     "webhook address": (in_environ(WEBHOOK_URLS="http://hooks.example.com"), "webhooks", "is not https"),
     "ingest secret": (in_environ(INGEST_SECRETS="alertmanager=short"), "ingest", "too short"),
     "kill switch": (in_environ(KILL_SWITCH="on"), "kill-switch", "nothing is changed"),
+    "traces": (
+        in_environ(OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9", OTEL_EXPORTER_OTLP_PROTOCOL="grpc"), "traces", "'grpc'"
+    ),
     "model name": (in_environ(MODEL_NAME="other"), "model:", "not 'other'"),
     "model endpoint": (in_environ(MODEL_ENDPOINTS="http://127.0.0.1:9/v1"), "model:", "refused"),
     "model key": (in_world("/v1/models", 401, {}), "model:", "401"),
