@@ -1,16 +1,15 @@
 """Of all signatures in a text, which is the first cause, and how sure that is."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from agent.failures.finding import EvidenceLine, Finding, Value
 from agent.failures.measure import measure
+from agent.failures.recovered import evident, standing, timeline_of
 from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.rules.rules import RULES
-from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Signature
+from agent.failures.signature import TROUBLE, FailureClass, Phase, Role, Sighting, Signature
 from agent.failures.text.log_text import (
     TRACEBACK,
-    failure_candidates,
     is_continued,
     is_error_line,
     is_fatal,
@@ -20,39 +19,13 @@ from agent.failures.text.log_text import (
     most_informative_lines,
     only_info,
 )
-from agent.failures.text.no_evidence import is_no_evidence
-from agent.failures.text.phases import LOOK_AHEAD_LINES, STARTING, PhaseMark, Timeline
-from agent.failures.text.streams import body_of, pods_of
+from agent.failures.text.phases import LOOK_AHEAD_LINES, STARTING, Timeline
+from agent.failures.text.streams import body_of, rank_of
 
 UNKNOWN_CONFIDENCE = 0.2
 CERTAIN_FROM = 0.8
 ELSEWHERE_PENALTY = 25
 """Taken from the precedence of a signature that belongs to another platform than the one given."""
-
-NEVER = frozenset({FailureClass.GPU_HARDWARE_FAULT, FailureClass.HOST_OOM, FailureClass.ENGINE_DEAD})
-"""A broken card, a kill, a memory limit and a dead engine are not survived, whatever is served afterwards."""
-
-PER_REQUEST = frozenset(
-    {
-        FailureClass.CONTEXT_LENGTH_EXCEEDED,
-        FailureClass.TOOL_PARSER_ERROR,
-        FailureClass.CHAT_TEMPLATE_ERROR,
-        FailureClass.QUEUE_SATURATION,
-    }
-)
-"""Troubles of some requests: that others are served is part of the picture."""
-
-PASSING = frozenset({FailureClass.STARTUP_PROBE_FAILED, FailureClass.PORT_NOT_LISTENING, FailureClass.ENGINE_HANG})
-"""Consequences that a start or a server may get over; the others tell of an end."""
-
-PORT_NOT_OPEN = ("Unhealthy", "connection refused")
-"""Words of the kubelet's event of one try; other platforms report when they have given up."""
-
-TELLS_AN_END_FROM = 41
-"""Consequences of this precedence and more say how a process ended (agent/catalogue/failures/ranks.toml)."""
-
-AFTER_A_STOP = PASSING | {FailureClass.ENGINE_DEAD, FailureClass.QUEUE_SATURATION}
-"""What a probe or the platform reports about a server that was asked to end."""
 
 RULE_LINES = 60
 MAX_RULE_CHARS = 65_536
@@ -60,14 +33,6 @@ MAX_RULE_CHARS = 65_536
 
 MOST_EVIDENCE = 6
 MAX_EVIDENCE_CHARS = 500
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sighting:
-    """A signature that stands in the line at ``index``."""
-
-    index: int
-    signature: Signature
 
 
 def judge(
@@ -79,20 +44,10 @@ def judge(
     servers: Sequence[str] = (),
 ) -> Finding:
     """Choose among sightings; for the arguments see :meth:`agent.failures.match.matcher.Matcher.classify`."""
-    sightings = [s for s in sightings if s.signature.role not in TROUBLE or not is_no_evidence(lines, s.index)]
-    loud = [index for index in failure_candidates(lines) if not is_no_evidence(lines, index)]
-    asked_at = [s.index for s in sightings if s.signature.proof is Proof.ASKED]
-    troubled = sorted({*loud, *asked_at, *(s.index for s in sightings if s.signature.role in TROUBLE)})
-    marks = [_mark(s) for s in sightings if s.signature.role is Role.PHASE]
-    timeline = Timeline(marks, lines, troubled, servers, probed=_probed(sightings, lines))
-    deaths = [s.index for s in sightings if _is_end(s.signature) and not _ordered_stop(s, timeline)]
+    sightings, loud = evident(lines, sightings)
+    timeline = timeline_of(lines, sightings, loud, servers)
     all_troubles = [s for s in sightings if s.signature.role in TROUBLE]
-    asked = _Asked(asked_at, lines, timeline)
-    troubles = [
-        s
-        for s in all_troubles
-        if not _over(s, timeline, deaths) and not _ordered_stop(s, timeline) and not asked.covers(s)
-    ]
+    troubles = standing(lines, sightings, timeline)
     sightings = [s for s in sightings if s.signature.role is not Role.BENIGN or _may_speak(s, lines)]
     harmless = {s.index for s in sightings if s.signature.role in {Role.BENIGN, Role.PHASE}}
     harmless |= {s.index for s in all_troubles if s.signature.role is not Role.HINT} - {
@@ -117,85 +72,14 @@ def judge(
     return found or _harmless(lines, loud, sightings, timeline) or _unknown(lines)
 
 
-def _probed(sightings: Sequence[Sighting], lines: Sequence[str]) -> frozenset[int]:
-    """Positions of the kubelet's events of single tries at a port that is not open yet, where they tell of no end."""
-    troubles = [s for s in sightings if s.signature.role in {Role.CAUSE, Role.CONSEQUENCE}]
-    others = {s.index for s in troubles if not _is_observed_probe(s.signature)}
-    tries = {s.index for s in troubles if all(word in lines[s.index] for word in PORT_NOT_OPEN)}
-    return frozenset(tries - others)
-
-
-def _is_observed_probe(entry: Signature) -> bool:
-    by_a_probe = entry.failure_class in PASSING - {FailureClass.ENGINE_HANG}
-    return by_a_probe and entry.role is Role.CONSEQUENCE and entry.precedence < TELLS_AN_END_FROM
-
-
 def _may_speak(sighting: Sighting, lines: Sequence[str]) -> bool:
     """Whether a harmless phrase may speak for its line: for one that calls itself fatal only if it says so itself."""
     return sighting.signature.claims_line or not is_fatal(body_of(lines[sighting.index]))
 
 
-def _is_end(entry: Signature) -> bool:
-    return entry.role is not Role.HINT and entry.failure_class in NEVER and not entry.passing
-
-
-def _mark(sighting: Sighting) -> PhaseMark:
-    entry = sighting.signature
-    return PhaseMark(index=sighting.index, phase=entry.phase, near=entry.near, proof=entry.proof)
-
-
 def _mild(line: str, known: bool) -> bool:  # noqa: FBT001 - one of three reasons
     """Whether no guess is taken from a line: it is known as harmless, or calls itself a note or a warning."""
     return known or is_note(line) or is_warning(line)
-
-
-def _over(sighting: Sighting, timeline: Timeline, deaths: Sequence[int]) -> bool:
-    """Whether a trouble was survived (docs/adr/0010-when-a-failure-is-over.md).
-
-    A trouble of start-up by the end of that very start, or by its tokens; one of serving by a completed request or a
-    token counter that moved, unless the engine died in between; hardware, kills, memory limits and dead engines never.
-    A request that was refused stays refused. A queue may be full while tokens come; it is over when nobody waits.
-    """
-    entry = sighting.signature
-    if entry.role is Role.CONSEQUENCE and entry.failure_class is FailureClass.QUEUE_SATURATION and entry.fields:
-        return timeline.drained_after(sighting.index)
-    passing = entry.passing or entry.failure_class in PASSING
-    lasting = entry.role is Role.CONSEQUENCE or (entry.role is not Role.HINT and entry.failure_class in NEVER)
-    if lasting and not passing:
-        return False
-    if entry.phase is not Phase.SERVING and timeline.started_after(sighting.index):
-        return True
-    if entry.role is Role.HINT or entry.failure_class in PER_REQUEST or not timeline.served_after(sighting.index):
-        return False
-    began = timeline.phase_at(sighting.index)
-    later = [death for death in deaths if death > sighting.index and timeline.same_start(sighting.index, death)]
-    return began in STARTING - {Phase.CONFIG} or (Phase.SERVING in {entry.phase, began} and not later)
-
-
-def _ordered_stop(sighting: Sighting, timeline: Timeline) -> bool:
-    """Whether an engine ended because somebody stopped the server: what follows a signal is no trouble."""
-    entry = sighting.signature
-    ended = entry.role in {Role.CONSEQUENCE, Role.HINT} and entry.failure_class is FailureClass.ENGINE_DEAD
-    return ended and timeline.stopped(sighting.index)
-
-
-class _Asked:
-    """The pods that the platform was asked to end: what it reports of that end afterwards is no failure."""
-
-    def __init__(self, at: Sequence[int], lines: Sequence[str], timeline: Timeline) -> None:
-        self._lines, self._timeline = lines, timeline
-        self._at = [(index, pods_of(lines[index])) for index in at]
-
-    def covers(self, sighting: Sighting) -> bool:
-        """Whether a probe's failure, or an end, follows the request to end the same pod before another start."""
-        entry = sighting.signature
-        if entry.role is not Role.CONSEQUENCE or entry.failure_class not in AFTER_A_STOP:
-            return False
-        pods = pods_of(self._lines[sighting.index])
-        return any(
-            at <= sighting.index and named == pods and self._timeline.no_start_between(at, sighting.index)
-            for at, named in self._at
-        )
 
 
 def _unresolved(
@@ -308,6 +192,7 @@ def _ruling(
         return Ruling()
     server = timeline.server(best.index)
     alike = [s.index for s in ranked if s.signature.id == best.signature.id and timeline.server(s.index) == server]
+    last_of_each = {rank_of(lines[index]): index for index in sorted(alike)}
     around = range(max(0, best.index - RULE_LINES), min(len(lines), best.index + RULE_LINES))
     return RULES[best.signature.decide](
         RuleInput(
@@ -320,7 +205,7 @@ def _ruling(
             also=frozenset(sighting.signature.id for sighting in ranked),
             platform=platform,
             repeats=len(alike),
-            progress_after=timeline.progress_after(max(alike)),
+            progress_after=all(timeline.progress_after(index) for index in last_of_each.values()),
         )
     )
 

@@ -167,3 +167,11 @@ class Signature:
     hint: str = ""
     source: str
     date: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sighting:
+    """A signature that stands in the line at ``index``."""
+
+    index: int
+    signature: Signature

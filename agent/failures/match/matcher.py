@@ -5,9 +5,9 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 from agent.failures.finding import Finding, LineMatch
-from agent.failures.first_cause import Sighting, judge
+from agent.failures.first_cause import judge
 from agent.failures.match.index import Compiled, Index, compile_entry
-from agent.failures.signature import Proof, Role, Signature
+from agent.failures.signature import Proof, Role, Sighting, Signature
 from agent.failures.text.client_text import without_client_words
 from agent.failures.text.log_text import clean, split_lines
 

@@ -1,11 +1,11 @@
 """How far each start of each server had come when a line was written, from phase markers and traceback frames."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent.failures.signature import Phase, Proof
-from agent.failures.text.streams import api_server_of, engine_of, server_of
+from agent.failures.text.streams import api_server_of, engine_of, is_of_parallel, rank_of, server_of
 
 LOOK_BACK_LINES = 200
 LOOK_AHEAD_LINES = 120
@@ -46,18 +46,18 @@ class _Start:
     pids: dict[str, str] = field(default_factory=dict)
     at: list[int] = field(default_factory=list)
     phases: list[Phase] = field(default_factory=list)
+    stops_at: list[int] = field(default_factory=list)
     works_at: list[int] = field(default_factory=list)
     works: list[Phase] = field(default_factory=list)
     frame_at: list[int] = field(default_factory=list)
     frames: list[Phase] = field(default_factory=list)
     complete_at: list[int] = field(default_factory=list)
-    tokens_at: list[int] = field(default_factory=list)
-    empty_at: list[int] = field(default_factory=list)
+    works_by: dict[int | None, int] = field(default_factory=dict)
+    tokens_by: dict[int | None, int] = field(default_factory=dict)
+    highest_rank: int = 0
 
-    def add(self, mark: PhaseMark) -> None:
-        if mark.proof is Proof.QUEUE_EMPTY:
-            self.empty_at.append(mark.index)
-            return
+    def add(self, mark: PhaseMark, rank: int | None) -> None:
+        self.highest_rank = max(self.highest_rank, rank or 0)
         if mark.proof is Proof.NEW_START:
             self.banner_at = mark.index
         else:
@@ -68,13 +68,16 @@ class _Start:
             return
         self.at.append(mark.index)
         self.phases.append(mark.phase)
+        if mark.phase is Phase.STOPPING:
+            self.stops_at.append(mark.index)
         if mark.proof is not Proof.ANSWERS:
             self.works_at.append(mark.index)
             self.works.append(mark.phase)
+            self.works_by[rank] = mark.index
         if mark.proof is Proof.STARTUP_COMPLETE:
             self.complete_at.append(mark.index)
         if mark.proof is Proof.TOKENS:
-            self.tokens_at.append(mark.index)
+            self.tokens_by[rank] = mark.index
 
     def spans(self, index: int) -> bool:
         """Whether this start had begun before the line and wrote after it."""
@@ -109,7 +112,7 @@ class Timeline:
         self._servers: dict[int, str] = {}
         self._starts: dict[str, list[_Start]] = {}
         for mark in marks:
-            self._start_for(mark).add(mark)
+            self._start_for(mark).add(mark, rank_of(self._lines[mark.index]))
         marked = [server for server, starts in self._starts.items() if any(start.at for start in starts)]
         self._only = marked[0] if len(marked) == 1 else None
         self.is_progress = any(
@@ -162,14 +165,16 @@ class Timeline:
         if self.marker_at(index) is not Phase.STOPPING:
             return False
         own = engine_of(self._lines[index]) if 0 <= index < len(self._lines) else None
+        return own is None or self._start_at(index) is None or self.told_to_stop(index)
+
+    def told_to_stop(self, index: int) -> bool:
+        """Whether the start that wrote the line was told to stop at or above it, whatever it wrote since."""
+        own = engine_of(self._lines[index]) if 0 <= index < len(self._lines) else None
         start = self._start_at(index)
-        if own is None or start is None:
-            return True
-        above = bisect_right(start.at, index)
-        return any(
-            phase is Phase.STOPPING and engine_of(self._lines[at]) in {None, own}
-            for at, phase in zip(start.at[:above], start.phases[:above], strict=True)
-        )
+        if start is None:
+            return False
+        above = start.stops_at[: bisect_right(start.stops_at, index)]
+        return any(own is None or engine_of(self._lines[at]) in {None, own} for at in above)
 
     def only_begun(self, index: int) -> bool:
         """Whether nothing but a banner stands above the line in its start: it began, and how far it came is open."""
@@ -194,14 +199,18 @@ class Timeline:
         )
 
     def served_after(self, index: int) -> bool:
-        """Whether the start that wrote ``index`` completed a request, or counted a new token, afterwards."""
-        start = self._start_at(index)
-        return start is not None and _any_after(start.tokens_at, index)
+        """Whether the start that wrote ``index`` completed a request, or counted a new token, afterwards.
 
-    def drained_after(self, index: int) -> bool:
-        """Whether the start that wrote ``index`` counted no waiting request afterwards."""
+        Of several data-parallel engines the one that wrote the line must count it, and all where the line names none:
+        a completed request does not say which engine answered.
+        """
         start = self._start_at(index)
-        return start is not None and _any_after(start.empty_at, index)
+        return start is not None and self._any_of_own(start, start.tokens_by, index)
+
+    def start(self, index: int) -> tuple[str, int] | None:
+        """Which start wrote the line: its server and where it begins; None where none is known."""
+        start = self._start_at(index)
+        return None if start is None else (start.server, start.begins)
 
     def same_start(self, one: int, other: int) -> bool:
         """Whether two lines are known to belong to one start."""
@@ -213,9 +222,11 @@ class Timeline:
         return self._start_at(one) is self._start_at(other)
 
     def progress_after(self, index: int) -> bool:
-        """Whether any marker of the same start stands below the line."""
+        """Whether any marker of the same start stands below the line, and not only those of another engine."""
         start = self._start_at(index)
-        return start is not None and _any_after(start.works_at, index)
+        if start is None or not _any_after(start.works_at, index):
+            return False
+        return start.works_by.get(None, _FIRST) > index or self._any_of_own(start, start.works_by, index)
 
     @property
     def last_phase(self) -> Phase:
@@ -264,6 +275,15 @@ class Timeline:
         process = api_server_of(self._lines[index]) if 0 <= index < len(self._lines) else None
         start = _of_process(begun, process) or begun[-1]
         return None if _another(start, process) else start
+
+    def _any_of_own(self, start: _Start, last_by: Mapping[int | None, int], index: int) -> bool:
+        """Whether the engine that wrote the line, or every one where it names none, has a mark below it."""
+        line = self._lines[index]
+        if start.highest_rank == 0 and not is_of_parallel(line):
+            return max(last_by.values(), default=_FIRST) > index
+        own = rank_of(line)
+        ranks = range(start.highest_rank + 1) if own is None else [own]
+        return all(last_by.get(rank, _FIRST) > index for rank in ranks)
 
     def _only_start_at(self, index: int) -> _Start | None:
         if self._only is None or self.server(index):

@@ -44,6 +44,10 @@ _POD_IN_EVENT = re.compile(
 )
 """A pod that an event names: by its kind, or by a Deployment's hash and the five letters behind it."""
 _API_SERVER = re.compile(r"\((?P<name>APIServer|ApiServer_\d{1,4}) pid=(?P<pid>\d{1,10})\)")
+_RANK = re.compile(
+    r"\bEngine (?P<counted>\d{1,5}):|\((?:EngineCore|Worker|VllmWorker)_DP(?P<parallel>\d{1,5})(?:_\w{1,20})? pid="
+    r"|\(EngineCore(?:_(?P<old>\d{1,5}))? pid="
+)
 _ENGINE = re.compile(r"\((?P<name>EngineCore\w{0,12}) pid=(?P<pid>\d{1,10})\)")
 
 
@@ -80,6 +84,23 @@ def engine_of(line: str) -> tuple[str, str] | None:
     """Name and pid of the vLLM engine process that wrote the line, where it says so."""
     found = _ENGINE.search(line, 0, 300) if "pid=" in line[:300] else None
     return (found["name"], found["pid"]) if found else None
+
+
+def rank_of(line: str) -> int | None:
+    """The number of the engine that a line of statistics names, or whose process wrote the line; None where neither.
+
+    Data-parallel engines of one server have numbers from 0; a lone engine is number 0.
+    """
+    found = _RANK.search(line, 0, 400) if "Engine" in line or "Worker_" in line else None
+    if found is None:
+        return None
+    return int(found["counted"] or found["parallel"] or found["old"] or 0)
+
+
+def is_of_parallel(line: str) -> bool:
+    """Whether the process that wrote the line belongs to one of several data-parallel engines."""
+    found = _RANK.search(line, 0, 400) if "_DP" in line else None
+    return found is not None and found["parallel"] is not None
 
 
 def _taken_apart(line: str) -> tuple[str, int]:

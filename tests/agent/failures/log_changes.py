@@ -1,5 +1,6 @@
 """Changes of a log that change nothing about what went wrong: prefixes, colours, times, and lines around it."""
 
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -89,6 +90,25 @@ def both(first: Change, second: Change) -> Change:
     return lambda text: second(first(text))
 
 
+_PROCESS = r"(?:\(\w{1,40} pid=\d{1,10}\) ?)?"
+FELL_BACK = "WARNING 05-06 07:08:09 [custom_all_reduce.py:144] Custom allreduce is disabled, falling back to NCCL"
+ANOTHER_ENGINE = TOKENS[1].replace("Engine 000", "Engine 001")
+
+
+def warned(text: str) -> str:
+    """A harmless warning of the same process stands directly above each traceback."""
+    return re.sub(rf"(?m)^({_PROCESS})(?=[^\n]{{0,80}}Traceback \()", rf"\g<1>{FELL_BACK}\n\g<1>", text)
+
+
+def beside_engine(text: str) -> str:
+    """Another engine of the same server, without a queue, writes its statistics below each statistics line and at last.
+
+    The last ones stand so far below that they are no sign of what the server did above them.
+    """
+    between = re.sub(r"(?m)^.*\b(?:Waiting|Pending): \d.*$", rf"\g<0>\n{ANOTHER_ENGINE}", text)
+    return "\n".join([between, *ACCESS, ANOTHER_ENGINE, ANOTHER_ENGINE])
+
+
 _COMPOSE = "web-1  | "
 
 CHANGES: dict[str, Change] = {
@@ -108,6 +128,10 @@ CHANGES: dict[str, Change] = {
     "banner before": before(BANNER),
     "banner before, compose": both(before(BANNER), prefixed(_COMPOSE)),
     "access lines after": after(ACCESS),
+    "statistics of another engine": beside_engine,
+    "statistics of another engine, compose": both(beside_engine, prefixed(_COMPOSE)),
+    "a harmless warning above": before([FELL_BACK]),
+    "a harmless warning above each traceback": warned,
     "banner before, access lines after": both(before(BANNER), after(ACCESS)),
     "banner, access lines, time": both(
         both(before(BANNER), after(ACCESS)), timed(lambda at: f"{at:%Y-%m-%dT%H:%M:%S}.123456789Z ")

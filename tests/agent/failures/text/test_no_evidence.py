@@ -3,7 +3,7 @@
 import pytest
 
 from agent.failures.match.matcher import Matcher
-from agent.failures.text.no_evidence import MOST_FRAME_LINES, is_no_evidence
+from agent.failures.text.no_evidence import MOST_FRAME_LINES, is_handled, is_quoted
 
 FRAME = '  File "/srv/vllm/x.py", line 7, in load_model'
 FALLS_BACK = (
@@ -27,25 +27,25 @@ TOKENS = '(APIServer pid=1) INFO:     10.0.0.1:5 - "POST /v1/completions HTTP/1.
         "INFO 05-06 07:08:09 [core.py:7] Initializing a V1 LLM engine (v0.32.0) with config: model='lamp', load_format=auto",
     ],
 )
-def test_a_list_of_arguments_is_no_evidence(line: str) -> None:
-    assert is_no_evidence([line], 0)
+def test_a_list_of_arguments_is_quoted(line: str) -> None:
+    assert is_quoted([line], 0)
 
 
 def test_an_error_that_quotes_arguments_is_evidence() -> None:
-    assert not is_no_evidence(["ERROR 05-06 07:08:09 [x.py:3] CUDA out of memory with Namespace(model='lamp')"], 0)
+    assert not is_quoted(["ERROR 05-06 07:08:09 [x.py:3] CUDA out of memory with Namespace(model='lamp')"], 0)
 
 
 def test_source_below_a_frame_is_quoted_and_what_it_raises_is_not() -> None:
-    assert is_no_evidence([FRAME, "    backend_class = ProcessGroupNCCL("], 1)
-    assert not is_no_evidence([FRAME, '    raise RuntimeError("Failed to find C compiler")'], 1)
-    assert not is_no_evidence([FRAME, "torch.OutOfMemoryError: CUDA out of memory."], 1)
-    assert not is_no_evidence(["web-1  | " + FRAME, "web-2  |     ProcessGroupNCCL("], 1)
+    assert is_quoted([FRAME, "    backend_class = ProcessGroupNCCL("], 1)
+    assert not is_quoted([FRAME, '    raise RuntimeError("Failed to find C compiler")'], 1)
+    assert not is_quoted([FRAME, "torch.OutOfMemoryError: CUDA out of memory."], 1)
+    assert not is_quoted(["web-1  | " + FRAME, "web-2  |     ProcessGroupNCCL("], 1)
 
 
 def test_the_second_line_of_a_python_warning_is_part_of_it() -> None:
     head = "/srv/vllm/__init__.py:7: RuntimeWarning: Failed to read commit hash:"
-    assert is_no_evidence([head, "No module named 'vllm._version'"], 1)
-    assert not is_no_evidence(["Failed to read commit hash:", "No module named 'vllm._version'"], 1)
+    assert is_quoted([head, "No module named 'vllm._version'"], 1)
+    assert not is_quoted(["Failed to read commit hash:", "No module named 'vllm._version'"], 1)
 
 
 def test_a_traceback_under_a_warning_that_falls_back_is_handled(matcher: Matcher) -> None:
@@ -60,6 +60,82 @@ def test_a_traceback_under_a_warning_that_falls_back_is_handled(matcher: Matcher
 
 
 def test_a_long_text_without_a_head_is_read_back_no_further_than_the_limit() -> None:
-    lines = [FALLS_BACK, TRACEBACK, *["    pad"] * MOST_FRAME_LINES, "RuntimeError: no lamp"]
-    assert not is_no_evidence(lines, len(lines) - 1)
-    assert is_no_evidence(lines[:40] + lines[-1:], 40)
+    lines = [
+        FALLS_BACK,
+        TRACEBACK,
+        *["(EngineCore pid=9)     pad"] * MOST_FRAME_LINES,
+        "(EngineCore pid=9) RuntimeError: no lamp",
+    ]
+    assert not is_handled(lines, len(lines) - 1)
+    assert is_handled(lines[:40] + lines[-1:], 40)
+
+
+VLLM = "WARNING 05-06 07:08:09 [{}] {}"
+REDUCED = VLLM.format("custom_all_reduce.py:144", "Custom allreduce is disabled, falling back to NCCL")
+PLAIN = "2031-05-06 07:08:09,703 - WARNING - {}"
+SKIPPED = PLAIN.format("Skipping request chatcmpl-7")
+STATS = "INFO 05-06 07:09:10 [loggers.py:257] Engine 000: Avg prompt throughput: 9.0 tokens/s, Avg generation throughput: 31.2 tokens/s, Running: 3 reqs, Waiting: 0 reqs, GPU KV cache usage: 12.4%"
+
+
+def shown(error: str, head: str = "") -> list[str]:
+    return [head + line for line in ("Traceback (most recent call last):", FRAME, "    out = self.lamp(x)", error)]
+
+
+@pytest.mark.parametrize("after", [[], [STATS], [TOKENS]], ids=["the end", "statistics", "tokens"])
+@pytest.mark.parametrize(
+    "warning", [REDUCED, SKIPPED, PLAIN.format("Custom allreduce is disabled, falling back to NCCL")]
+)
+@pytest.mark.parametrize(
+    ("error", "class_"),
+    [
+        ("RuntimeError: CUDA error: uncorrectable ECC error encountered", "gpu_hardware_fault"),
+        ("torch.AcceleratorError: CUDA error: an illegal memory access was encountered", "illegal_memory_access"),
+        ("RuntimeError: CUDA error: device-side assert triggered", "illegal_memory_access"),
+        ("RuntimeError: CUDA error: misaligned address", "illegal_memory_access"),
+        ("RuntimeError: HIP error: unspecified launch failure", "illegal_memory_access"),
+        ("vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.", "engine_dead"),
+        ("Memory cgroup out of memory: Killed process 41 (llm)", "host_oom"),
+    ],
+)
+def test_no_warning_handles_a_broken_card_a_kill_a_dead_engine_or_a_poisoned_process(
+    matcher: Matcher, warning: str, error: str, class_: str, after: list[str]
+) -> None:
+    found = matcher.classify("\n".join([warning, *shown(error), *after]), whole_log=True, platform=None)
+    bare = matcher.classify("\n".join([*shown(error), *after]), whole_log=True, platform=None)
+    assert found.class_ == bare.class_
+    if not after or class_ != "illegal_memory_access":  # tokens of the same start tell of another process below it
+        assert found.class_ == class_
+
+
+@pytest.mark.parametrize(
+    ("warning", "head"),
+    [
+        (REDUCED, ""),
+        (REDUCED, "ERROR 05-06 07:08:09 [core.py:9] "),
+        (FALLS_BACK, "(EngineCore pid=8) "),
+        (FALLS_BACK, "(APIServer pid=1) "),
+        (FALLS_BACK, ""),
+        (PLAIN.format("falling back"), "(EngineCore pid=9) "),
+        (PLAIN.format("falling back"), "ERROR 05-06 07:08:09 [core.py:9] "),
+    ],
+)
+def test_a_traceback_of_another_process_or_record_is_not_the_warnings(
+    matcher: Matcher, warning: str, head: str
+) -> None:
+    """VLLM's logger writes the head of its record before every line of a traceback that belongs to it."""
+    text = "\n".join([*UP, warning, *shown("LampError: it is out", head), TOKENS])
+    assert not matcher.classify(text, whole_log=True, platform=None).benign
+
+
+@pytest.mark.parametrize(
+    ("warning", "head"),
+    [(REDUCED, REDUCED[:50]), ("(EngineCore pid=9) " + REDUCED, "(EngineCore pid=9) " + REDUCED[:50])],
+)
+def test_a_traceback_in_the_record_of_the_warning_is_handled(matcher: Matcher, warning: str, head: str) -> None:
+    text = "\n".join([*UP, warning, *shown("LampError: it is out", head), TOKENS])
+    assert matcher.classify(text, whole_log=True, platform=None).benign
+
+
+def test_a_traceback_with_another_line_above_it_is_not_the_warnings(matcher: Matcher) -> None:
+    text = "\n".join([*UP, SKIPPED, STATS, *shown("LampError: it is out"), TOKENS])
+    assert not matcher.classify(text, whole_log=True, platform=None).benign

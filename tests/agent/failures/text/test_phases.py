@@ -71,13 +71,30 @@ def test_tokens_prove_that_it_serves_and_not_that_a_start_was_overcome() -> None
     assert not proofs((5, TOKENS), (9, BANNER)).served_after(12)
 
 
-def test_a_queue_has_drained_where_its_own_start_counts_nobody_afterwards() -> None:
-    empty = (Phase.SERVING, Proof.QUEUE_EMPTY)
-    assert proofs((0, BANNER), (5, empty)).drained_after(2)
-    assert not proofs((0, BANNER), (5, empty)).drained_after(6)
-    assert not proofs((0, BANNER), (9, (Phase.LOADING, Proof.NONE)), (20, BANNER), (30, empty)).drained_after(10)
-    assert not proofs((5, empty)).served_after(2)
-    assert not proofs((5, empty)).is_progress
+DP = "(EngineCore_DP{} pid=7{}) ERROR 05-06 07:08:09 [core.py:7] lamp"
+COUNTED = "(APIServer pid=7) INFO 05-06 07:08:09 [loggers.py:257] Engine {:03d}: lamp"
+
+
+@pytest.mark.parametrize(
+    ("error", "marks", "served", "progress"),
+    [
+        (DP.format(0, 0), {5: COUNTED.format(1)}, False, False),
+        (DP.format(1, 1), {5: COUNTED.format(1)}, True, True),
+        ("(EngineCore pid=7) lamp", {5: COUNTED.format(0)}, True, True),
+        ("(EngineCore pid=7) lamp", {5: COUNTED.format(1)}, False, False),
+        ("lamp", {5: COUNTED.format(1)}, False, False),
+        ("lamp", {5: COUNTED.format(1), 6: COUNTED.format(0)}, True, True),
+        ("lamp", {1: COUNTED.format(1), 5: COUNTED.format(0)}, False, False),
+        (DP.format(0, 0), {5: "(APIServer pid=7) answered"}, False, True),
+        ("lamp", {5: "(APIServer pid=7) answered"}, True, True),
+    ],
+)
+def test_tokens_of_another_engine_prove_nothing_of_this_one(
+    error: str, marks: dict[int, str], served: bool, progress: bool
+) -> None:
+    """A completed request does not say which of several engines answered it."""
+    told = proofs(*((at, TOKENS) for at in marks), lines={2: error, **marks})
+    assert (told.served_after(2), told.progress_after(2)) == (served, progress)
 
 
 def test_another_server_proves_nothing_of_this_one() -> None:

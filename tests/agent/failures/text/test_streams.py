@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.failures.text.streams import api_server_of, body_of, server_of
+from agent.failures.text.streams import api_server_of, body_of, is_of_parallel, rank_of, server_of
 
 LINE = "(APIServer pid=7) INFO 05-06 07:08:09 [a.py:1] it loads"
 
@@ -78,3 +78,21 @@ def test_a_frame_belongs_to_the_server_that_its_exception_belongs_to(prefix: str
     frame, error = '  File "/v/core.py", line 7, in run_busy_loop', "ERROR 05-06 07:08:09 [core.py:7] it ends"
     assert server_of(prefix + frame) == server_of(prefix + error) != ""
     assert server_of("llm-0   1/1   Running   0   5m") == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "rank", "parallel"),
+    [
+        (LINE.replace("it loads", "Engine 003: Avg prompt throughput: 9.0 tokens/s"), 3, False),
+        ("(EngineCore pid=7) it loads", 0, False),
+        ("(EngineCore_1 pid=7) it loads", 1, False),
+        ("(EngineCore_DP0 pid=7) it loads", 0, True),
+        ("web-1  | (EngineCore_DP2 pid=7) it loads", 2, True),
+        ("(Worker_DP1_TP0_EP2 pid=7) it loads", 1, True),
+        ("(Worker_TP1 pid=7) it loads", None, False),
+        (LINE, None, False),
+        ("EngineDeadError: it is out", None, False),
+    ],
+)
+def test_statistics_and_processes_say_which_engine(line: str, rank: int | None, parallel: bool) -> None:
+    assert (rank_of(line), is_of_parallel(line)) == (rank, parallel)

@@ -1,0 +1,158 @@
+"""Which troubles of a text stand: those that nothing below them, no ordered stop and no handler ended."""
+
+from collections.abc import Sequence
+
+from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
+from agent.failures.text.log_text import failure_candidates
+from agent.failures.text.no_evidence import is_handled, is_quoted
+from agent.failures.text.phases import STARTING, PhaseMark, Timeline
+from agent.failures.text.queues import Queues
+from agent.failures.text.streams import pods_of
+
+_SAID = frozenset({Role.CAUSE, Role.CONSEQUENCE})
+"""Known texts; a hint guesses from words."""
+
+NEVER = frozenset({FailureClass.GPU_HARDWARE_FAULT, FailureClass.HOST_OOM, FailureClass.ENGINE_DEAD})
+"""A broken card, a kill, a memory limit and a dead engine are not survived, whatever is served afterwards."""
+
+NOT_HANDLED = NEVER | {FailureClass.ILLEGAL_MEMORY_ACCESS}
+"""No handler gets over these either: a CUDA error of a kernel stays with its process, and every later call fails."""
+
+PER_REQUEST = frozenset(
+    {
+        FailureClass.CONTEXT_LENGTH_EXCEEDED,
+        FailureClass.TOOL_PARSER_ERROR,
+        FailureClass.CHAT_TEMPLATE_ERROR,
+        FailureClass.QUEUE_SATURATION,
+    }
+)
+"""Troubles of some requests: that others are served is part of the picture."""
+
+PASSING = frozenset({FailureClass.STARTUP_PROBE_FAILED, FailureClass.PORT_NOT_LISTENING, FailureClass.ENGINE_HANG})
+"""Consequences that a start or a server may get over; the others tell of an end."""
+
+PORT_NOT_OPEN = ("Unhealthy", "connection refused")
+"""Words of the kubelet's event of one try; other platforms report when they have given up."""
+
+TELLS_AN_END_FROM = 41
+"""Consequences of this precedence and more say how a process ended (agent/catalogue/failures/ranks.toml)."""
+
+AFTER_A_STOP = PASSING | {FailureClass.ENGINE_DEAD, FailureClass.QUEUE_SATURATION}
+"""What a probe or the platform reports about a server that was asked to end."""
+
+
+def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[Sighting], list[int]]:
+    """The sightings, and the lines that may be a failure, without what is only quoted or was handled."""
+    kept = {s.index for s in sightings if s.signature.role in _SAID and not NOT_HANDLED.isdisjoint(_classes(s))}
+
+    def is_evidence(index: int) -> bool:
+        return not is_quoted(lines, index) and (index in kept or not is_handled(lines, index))
+
+    loud = [index for index in failure_candidates(lines) if is_evidence(index)]
+    return [s for s in sightings if s.signature.role not in TROUBLE or is_evidence(s.index)], loud
+
+
+def _classes(sighting: Sighting) -> frozenset[FailureClass]:
+    entry = sighting.signature
+    return frozenset({entry.failure_class, *entry.class_by_phase.values(), *entry.becomes})
+
+
+def _probed(sightings: Sequence[Sighting], lines: Sequence[str]) -> frozenset[int]:
+    """Positions of the kubelet's events of single tries at a port that is not open yet, where they tell of no end."""
+    troubles = [s for s in sightings if s.signature.role in _SAID]
+    others = {s.index for s in troubles if not _is_observed_probe(s.signature)}
+    tries = {s.index for s in troubles if all(word in lines[s.index] for word in PORT_NOT_OPEN)}
+    return frozenset(tries - others)
+
+
+def timeline_of(
+    lines: Sequence[str], sightings: Sequence[Sighting], loud: Sequence[int], servers: Sequence[str]
+) -> Timeline:
+    """How far each start had come, from the sightings and the lines that may be a failure."""
+    spoken = (s.index for s in sightings if s.signature.role in TROUBLE or s.signature.proof is Proof.ASKED)
+    marks = [_mark(s) for s in sightings if s.signature.role is Role.PHASE]
+    marks = [mark for mark in marks if mark.proof is not Proof.QUEUE_EMPTY]
+    return Timeline(marks, lines, sorted({*loud, *spoken}), servers, probed=_probed(sightings, lines))
+
+
+def standing(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline) -> list[Sighting]:
+    """The troubles among sightings that are not over (docs/adr/0010-when-a-failure-is-over.md)."""
+    deaths = [s.index for s in sightings if _is_end(s.signature) and not _ordered_stop(s, timeline)]
+    asked = _Asked([s.index for s in sightings if s.signature.proof is Proof.ASKED], lines, timeline)
+    empty = [_mark(s) for s in sightings if s.signature.proof is Proof.QUEUE_EMPTY]
+    queues = Queues([s.index for s in sightings if _is_queue(s.signature)], empty, lines, timeline)
+    return [
+        s
+        for s in sightings
+        if s.signature.role in TROUBLE
+        and not (queues.drained_after(s.index) if _is_queue(s.signature) else _over(s, timeline, deaths))
+        and not _ordered_stop(s, timeline)
+        and not asked.covers(s)
+    ]
+
+
+def _mark(sighting: Sighting) -> PhaseMark:
+    entry = sighting.signature
+    return PhaseMark(index=sighting.index, phase=entry.phase, near=entry.near, proof=entry.proof)
+
+
+def _is_queue(entry: Signature) -> bool:
+    """Whether an entry says that requests wait: it is over when nobody waits, though tokens come all the while."""
+    queue = entry.failure_class is FailureClass.QUEUE_SATURATION and entry.role is Role.CONSEQUENCE
+    return queue and bool(entry.fields)
+
+
+def _is_observed_probe(entry: Signature) -> bool:
+    by_a_probe = entry.failure_class in PASSING - {FailureClass.ENGINE_HANG}
+    return by_a_probe and entry.role is Role.CONSEQUENCE and entry.precedence < TELLS_AN_END_FROM
+
+
+def _is_end(entry: Signature) -> bool:
+    return entry.role is not Role.HINT and entry.failure_class in NEVER and not entry.passing
+
+
+def _over(sighting: Sighting, timeline: Timeline, deaths: Sequence[int]) -> bool:
+    """Whether a trouble was survived.
+
+    A trouble of start-up by the end of that very start, or by its tokens; one of serving by a completed request or a
+    token counter that moved, unless the engine died in between; hardware, kills, memory limits and dead engines never.
+    A request that was refused stays refused.
+    """
+    entry = sighting.signature
+    passing = entry.passing or entry.failure_class in PASSING
+    lasting = entry.role is Role.CONSEQUENCE or (entry.role is not Role.HINT and entry.failure_class in NEVER)
+    if lasting and not passing:
+        return False
+    if entry.phase is not Phase.SERVING and timeline.started_after(sighting.index):
+        return True
+    if entry.role is Role.HINT or entry.failure_class in PER_REQUEST or not timeline.served_after(sighting.index):
+        return False
+    began = timeline.phase_at(sighting.index)
+    later = [death for death in deaths if death > sighting.index and timeline.same_start(sighting.index, death)]
+    return began in STARTING - {Phase.CONFIG} or (Phase.SERVING in {entry.phase, began} and not later)
+
+
+def _ordered_stop(sighting: Sighting, timeline: Timeline) -> bool:
+    """Whether an engine ended because somebody stopped the server: what follows a signal is no trouble."""
+    entry = sighting.signature
+    ended = entry.role in {Role.CONSEQUENCE, Role.HINT} and entry.failure_class is FailureClass.ENGINE_DEAD
+    return ended and timeline.stopped(sighting.index)
+
+
+class _Asked:
+    """The pods that the platform was asked to end: what it reports of that end afterwards is no failure."""
+
+    def __init__(self, at: Sequence[int], lines: Sequence[str], timeline: Timeline) -> None:
+        self._lines, self._timeline = lines, timeline
+        self._at = [(index, pods_of(lines[index])) for index in at]
+
+    def covers(self, sighting: Sighting) -> bool:
+        """Whether a probe's failure, or an end, follows the request to end the same pod before another start."""
+        entry = sighting.signature
+        if entry.role is not Role.CONSEQUENCE or entry.failure_class not in AFTER_A_STOP:
+            return False
+        pods = pods_of(self._lines[sighting.index])
+        return any(
+            at <= sighting.index and named == pods and self._timeline.no_start_between(at, sighting.index)
+            for at, named in self._at
+        )

@@ -1,0 +1,70 @@
+"""Whether a queue has drained: how many requests waited in each engine, from the statistics in order."""
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from agent.failures.signature import Phase
+from agent.failures.text.phases import PhaseMark, Timeline
+from agent.failures.text.streams import api_server_of, rank_of
+
+_COUNT = re.compile(r"\b(?:Waiting|Pending): \d")
+
+_Start = tuple[str, int | tuple[str, str] | None]
+_Writer = tuple[_Start, int | None]
+"""A start of a server, and the number of its engine; None where the line names none."""
+
+
+class Queues:
+    """The queues of one text, engine by engine.
+
+    Args:
+        waiting: Positions of the lines that say that requests wait, in order.
+        empty: In the order of lines, those that say that none waits; one of phase STOPPING, an engine that ended
+            without a request in it, says so only where it had been told to stop.
+        lines: The text; they say which engine a line is of.
+        timeline: Which start of which server wrote a line.
+    """
+
+    def __init__(
+        self, waiting: Iterable[int], empty: Iterable[PhaseMark], lines: Sequence[str], timeline: Timeline
+    ) -> None:
+        self._lines, self._timeline = lines, timeline
+        self._waiting: dict[_Writer, int] = {}
+        self._empty: dict[_Writer, list[int]] = defaultdict(list)
+        self._highest: dict[_Start, int] = {}
+        for index in waiting:
+            self._waiting[self._writer(index)] = index
+        for mark in empty:
+            if mark.phase is not Phase.STOPPING or timeline.told_to_stop(mark.index):
+                self._empty[self._writer(mark.index)].append(mark.index)
+
+    def drained_after(self, index: int) -> bool:
+        """Whether the engine that wrote the line counted nobody waiting afterwards, and nobody waited since.
+
+        A line without engine and count, a preemption, is of every engine of its start up to the highest number. Where
+        no collector names the server, a queue that fills again may be another replica's in the same stream: the doubt
+        keeps it.
+        """
+        start, engine = self._writer(index)
+        counts = engine is not None or _COUNT.search(self._lines[index])
+        highest = None if counts else self._highest.get(start)
+        engines = [engine] if highest is None else range(highest + 1)
+        return all(self._has_drained((start, one), index) for one in engines)
+
+    def _has_drained(self, writer: _Writer, index: int) -> bool:
+        """Whether a line below counts nobody, and none of the same engine below that one counts somebody."""
+        start, _ = writer
+        empty = self._empty[writer]
+        which = len(empty) - 1 if start[0] else bisect_right(empty, index)
+        last = max(self._waiting.get(writer, index), self._waiting.get((start, None), index), index)
+        return which in range(len(empty)) and empty[which] > last
+
+    def _writer(self, index: int) -> _Writer:
+        line = self._lines[index]
+        start = self._timeline.start(index) or (self._timeline.server(index), api_server_of(line))
+        engine = rank_of(line)
+        if engine is not None:
+            self._highest[start] = max(engine, self._highest.get(start, 0))
+        return start, engine

@@ -1,0 +1,93 @@
+"""A queue has drained where its own engine counted nobody after it, and where that is sure."""
+
+import pytest
+
+from agent.failures.match.matcher import Matcher
+from agent.failures.signature import Phase, Proof
+from agent.failures.text.phases import PhaseMark, Timeline
+from agent.failures.text.queues import Queues
+from tests.agent.failures.log_changes import HEALTHY_START
+
+TOLD = "(APIServer pid=7) INFO 05-06 07:30:00 [launcher.py:9] Received signal SIGTERM, shutting down"
+ENDED = "({} pid=71) INFO 05-06 07:30:01 [core.py:9] Shutdown complete"
+PREEMPTED = "WARNING 05-06 07:09:10 [scheduler.py:9] Sequence group 7 is preempted by PreemptionMode.RECOMPUTE mode because there is not enough KV cache space."
+
+
+def stats(waiting: int, engine: int | None = 0, *, second: int = 0, tokens: float = 90.5) -> str:
+    named = "" if engine is None else f"Engine {engine:03d}: "
+    usage, running = (99.1, 256) if waiting else (12.4, 3)
+    return (
+        f"(APIServer pid=7) INFO 05-06 07:10:{second:02d} [loggers.py:257] {named}Avg prompt throughput: 9.0 tokens/s, "
+        f"Avg generation throughput: {tokens} tokens/s, Running: {running} reqs, Waiting: {waiting} reqs, "
+        f"GPU KV cache usage: {usage}%, Prefix cache hit rate: 0.0%"
+    )
+
+
+def class_of(matcher: Matcher, *lines: str, prefix: str = "") -> str:
+    text = "\n".join(prefix + line for line in [*HEALTHY_START, *lines])
+    return matcher.classify(text, whole_log=True, platform=None).class_
+
+
+FULL, EMPTY, OTHER = stats(80), stats(0), stats(0, 1)
+
+
+@pytest.mark.parametrize("prefix", ["", "web-1  | "])
+@pytest.mark.parametrize("tokens", [90.5, 0.0])
+def test_another_engine_without_a_queue_drains_none(matcher: Matcher, prefix: str, tokens: float) -> None:
+    full = [stats(80, 0, second=n, tokens=tokens) for n in (1, 11, 21)]
+    mixed = [line for n, one in enumerate(full) for line in (one, stats(0, 1, second=10 * n + 2))]
+    assert class_of(matcher, *mixed, prefix=prefix) == "queue_saturation"
+    assert class_of(matcher, *reversed(mixed), prefix=prefix) == "queue_saturation"
+    assert class_of(matcher, *mixed, stats(0, 0, second=31), prefix=prefix) == "benign"
+
+
+def test_replicas_in_one_stream_without_names_leave_doubt(matcher: Matcher) -> None:
+    """The same lines behind one collector's name are one server whose queue filled twice."""
+    assert class_of(matcher, FULL, EMPTY, FULL, EMPTY) == "queue_saturation"
+    assert class_of(matcher, FULL, EMPTY, FULL, EMPTY, prefix="web-1  | ") == "benign"
+    both = [prefix + line for line in HEALTHY_START for prefix in ("web-1  | ", "web-2  | ")]
+    both += ["web-1  | " + FULL, "web-2  | " + EMPTY, "web-1  | " + FULL, "web-2  | " + EMPTY]
+    assert matcher.classify("\n".join(both), whole_log=True, platform=None).class_ == "queue_saturation"
+
+
+def test_replicas_whose_api_servers_have_pids_are_told_apart(matcher: Matcher) -> None:
+    other = [line.replace("pid=7)", "pid=9)") for line in HEALTHY_START]
+    assert class_of(matcher, *other, FULL, FULL, EMPTY.replace("pid=7)", "pid=9)")) == "queue_saturation"
+    assert class_of(matcher, *other, FULL, FULL, EMPTY.replace("pid=7)", "pid=9)"), EMPTY) == "benign"
+
+
+def test_a_queue_without_a_count_of_its_own_drains_with_all_engines(matcher: Matcher) -> None:
+    """A preemption does not say which engine it was, and older servers number none."""
+    assert class_of(matcher, stats(80, None), stats(0, None)) == "benign"
+    old = [*HEALTHY_START[:-1], stats(80, None), PREEMPTED, stats(0, None)]
+    assert matcher.classify("\n".join(old), whole_log=True, platform=None).benign
+    assert class_of(matcher, FULL, PREEMPTED, OTHER) == "queue_saturation"
+    assert class_of(matcher, FULL, PREEMPTED, OTHER, EMPTY) == "benign"
+    assert class_of(matcher, stats(80, None), EMPTY) == "queue_saturation"
+
+
+def test_an_end_that_nobody_ordered_drains_no_queue(matcher: Matcher) -> None:
+    assert class_of(matcher, FULL, ENDED.format("EngineCore")) == "queue_saturation"
+    assert class_of(matcher, FULL, TOLD, ENDED.format("EngineCore")) == "benign"
+    assert class_of(matcher, FULL, TOLD, FULL, ENDED.format("EngineCore")) == "benign"
+    assert class_of(matcher, FULL, ENDED.format("EngineCore"), TOLD) == "queue_saturation"
+
+
+def test_an_ordered_end_of_another_engine_drains_no_queue(matcher: Matcher) -> None:
+    full = [stats(80, 0), stats(80, 1)]
+    assert class_of(matcher, *full, TOLD, ENDED.format("EngineCore_DP1")) == "queue_saturation"
+    ended = [ENDED.format(f"EngineCore_DP{n}") for n in (1, 0)]
+    assert class_of(matcher, *full, TOLD, *ended) == "benign"
+
+
+def test_another_start_of_the_server_drains_no_queue() -> None:
+    marks = [
+        PhaseMark(index=0, phase=Phase.LOADING, near=False),
+        PhaseMark(index=9, phase=Phase.CONFIG, near=False, proof=Proof.NEW_START),
+    ]
+    empty = PhaseMark(index=30, phase=Phase.SERVING, near=False, proof=Proof.QUEUE_EMPTY)
+    lines = [""] * 40
+    queues = Queues([5, 12], [empty], lines, Timeline(marks, lines))
+    assert not queues.drained_after(5)
+    assert queues.drained_after(12)
+    assert not queues.drained_after(31)
