@@ -43,7 +43,10 @@ AFTER_A_STOP = PASSING | {FailureClass.ENGINE_DEAD, FailureClass.QUEUE_SATURATIO
 
 def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[Sighting], list[int]]:
     """The sightings, and the lines that may be a failure, without what is only quoted or was handled."""
-    kept = {s.index for s in sightings if s.signature.role in _SAID and not NOT_HANDLED.isdisjoint(_classes(s))}
+    said = [s for s in sightings if s.signature.role in _SAID]
+    kept = {s.index for s in said if not NOT_HANDLED.isdisjoint(_classes(s))}
+    poisoned = (s for s in sightings if s.signature.failure_class is FailureClass.ILLEGAL_MEMORY_ACCESS)
+    kept |= {s.index for s in poisoned} - {s.index for s in said}  # of a CUDA error that nobody knows, a hint is enough
 
     def is_evidence(index: int) -> bool:
         return not is_quoted(lines, index) and (index in kept or not is_handled(lines, index))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from agent.failures.text.log_text import TRACEBACK, is_continued, is_error_line, is_warning
+from agent.failures.text.log_text import TRACEBACK, is_continued, is_error_line, is_note, is_warning
 from agent.failures.text.streams import body_of, server_of
 
 MOST_FRAME_LINES = 80
@@ -43,7 +43,8 @@ def is_handled(lines: Sequence[str], index: int) -> bool:
     """Whether the traceback that the line ends, or stands in, is printed by a warning that says how it goes on.
 
     The warning stands directly above it and is of the same process. vLLM's logger writes the head of its record before
-    every line of it: below such a warning, a traceback without that head is another's.
+    every line of it: below such a warning, a traceback without that head is another's. Of other loggers' warnings
+    nothing tells a traceback of theirs from one that ended the process: the server must write on below it.
     """
     if _RAISED.search(lines[index]):
         return False
@@ -52,11 +53,19 @@ def is_handled(lines: Sequence[str], index: int) -> bool:
         if _writer(lines[at]) != written_by:
             return False
         if TRACEBACK in lines[at]:
-            above = lines[at - 1]
-            return is_warning(above) and bool(_GOES_ON.search(above)) and _writer(above, record=True) == written_by
+            said, above = lines[at - 1], _writer(lines[at - 1], record=True)
+            own = is_warning(said) and bool(_GOES_ON.search(said)) and above == written_by
+            return own and (bool(written_by[-1]) or _goes_on(lines, index))
         if at < index and not is_continued(body_of(lines[at])):
             return False
     return False
+
+
+def _goes_on(lines: Sequence[str], index: int) -> bool:
+    """Whether the server writes a line below a traceback that is neither part of it nor an error."""
+    server = server_of(lines[index])
+    below = (line for line in lines[index + 1 : index + 1 + MOST_FRAME_LINES] if server_of(line) == server)
+    return any(is_note(body) or not (is_continued(body) or is_error_line(body)) for body in map(body_of, below))
 
 
 def _writer(line: str, *, record: bool = False) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ def test_a_long_text_without_a_head_is_read_back_no_further_than_the_limit() -> 
         "(EngineCore pid=9) RuntimeError: no lamp",
     ]
     assert not is_handled(lines, len(lines) - 1)
-    assert is_handled(lines[:40] + lines[-1:], 40)
+    assert is_handled([*lines[:40], lines[-1], TOKENS], 40)
 
 
 VLLM = "WARNING 05-06 07:08:09 [{}] {}"
@@ -93,6 +93,7 @@ def shown(error: str, head: str = "") -> list[str]:
         ("RuntimeError: CUDA error: device-side assert triggered", "illegal_memory_access"),
         ("RuntimeError: CUDA error: misaligned address", "illegal_memory_access"),
         ("RuntimeError: HIP error: unspecified launch failure", "illegal_memory_access"),
+        ("RuntimeError: CUDA error: the launch timed out and was terminated", "illegal_memory_access"),
         ("vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.", "engine_dead"),
         ("Memory cgroup out of memory: Killed process 41 (llm)", "host_oom"),
     ],
@@ -139,3 +140,15 @@ def test_a_traceback_in_the_record_of_the_warning_is_handled(matcher: Matcher, w
 def test_a_traceback_with_another_line_above_it_is_not_the_warnings(matcher: Matcher) -> None:
     text = "\n".join([*UP, SKIPPED, STATS, *shown("LampError: it is out"), TOKENS])
     assert not matcher.classify(text, whole_log=True, platform=None).benign
+
+
+def test_a_bare_traceback_at_the_end_of_a_text_may_have_ended_the_process(matcher: Matcher) -> None:
+    """Nothing tells whether the warning above printed it; what its own record printed is told by the head."""
+    ended = [
+        *UP[:2],
+        PLAIN.format("falling back to the slow lamp"),
+        *shown("torch.OutOfMemoryError: CUDA out of memory."),
+    ]
+    assert matcher.classify("\n".join(ended), whole_log=True, platform=None).class_ == "gpu_oom_weights"
+    own = [*UP, REDUCED, *shown("LampError: it is out", REDUCED[:50])]
+    assert matcher.classify("\n".join(own), whole_log=True, platform=None).benign
