@@ -66,6 +66,11 @@ class _Frame:
             yield frame
             frame = frame.above
 
+    def keep(self) -> None:
+        """It and those above it are sent; not an arrival whose incident is not known, which has nothing to send."""
+        for frame in self.lineage():
+            frame.sent = frame.span is not None
+
 
 class _Arrival(_Frame):
     def __init__(self, name: str, kind: Kind, caller: SpanContext | None, attributes: Attributes) -> None:
@@ -155,8 +160,8 @@ class OtelTracer:
     def keep(self) -> None:
         """Send the span at hand and those above it, whatever becomes of them."""
         frame = _here.get()
-        for one in frame.lineage() if frame is not None else ():
-            one.sent = True
+        if frame is not None:
+            frame.keep()
 
     def flush(self) -> None:
         """Send what is finished within ``FLUSH_S``; a collector that is slower is not waited for in ``RESTS_S``."""
@@ -229,8 +234,7 @@ class OtelTracer:
         assert frame.span is not None, "what is sent has begun"
         frame.span.end()
         self._unsent.set()
-        for one in frame.lineage():
-            one.sent = True
+        frame.keep()
 
     def _clean(self, attributes: Attributes) -> dict[str, Any]:
         return {key: self._without_secrets(value) for key, value in attributes.items()}

@@ -14,6 +14,7 @@ from agent.adapters.tracing.otel import OtelTracer
 from agent.errors import ExtraMissing, SettingsRejected
 
 SAY_AGAIN_S: Final = 300.0
+MOST_CHARS: Final = 65_536  # of one text, where OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT says nothing; a question fits
 
 log = structlog.get_logger(__name__)
 
@@ -48,7 +49,7 @@ def open_otlp(name: str, version: str, role: str, *, redact: Callable[[str], str
 def _opened(name: str, version: str, role: str, redact: Callable[[str], str]) -> OtelTracer:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace import SpanLimits, TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
     from requests import Session
 
@@ -56,7 +57,10 @@ def _opened(name: str, version: str, role: str, redact: Callable[[str], str]) ->
     resource = Resource.create({"service.version": version, "sre_agent.role": role})
     if str(resource.attributes.get("service.name", "")).startswith("unknown_service"):
         resource = resource.merge(Resource({"service.name": name}))
-    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    limits = SpanLimits()
+    if limits.max_attribute_length is None:
+        limits = SpanLimits(max_attribute_length=MOST_CHARS)
+    provider = TracerProvider(resource=resource, span_limits=limits, shutdown_on_exit=False)
     session = Session()
     session.trust_env = False  # neither .netrc nor proxies of the environment, but by the rule of all that we send
     exporter = OTLPSpanExporter(session=session)

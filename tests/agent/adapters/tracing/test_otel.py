@@ -160,6 +160,24 @@ def test_what_did_nothing_is_not_sent_unless_something_hangs_on_it(tracer, sent)
     assert [span.name for span in sent.get_finished_spans()] == ["poll True", "arrived", "inner", "outer", "arrived"]
 
 
+def test_what_happens_before_an_incident_is_known_begins_no_arrival_and_raises_nothing(tracer, sent):
+    """What was handed out then names no trace; the incident that is known later is entered all the same."""
+    with arrival(tracer):
+        tracer.keep()
+    with arrival(tracer), tracer.span("outer", attributes={}):
+        tracer.keep()
+        with tracer.span("inside", incident=OURS, attributes={}):
+            pass
+    with arrival(tracer):
+        with tracer.span("before", attributes={}):
+            pass
+        tracer.keep()
+        with tracer.span("step", incident=OURS, attributes={}):
+            pass
+    assert [span.name for span in sent.get_finished_spans()] == ["inside", "outer", "before", "step", "arrived"]
+    assert rows(sent)["arrived"][:2] == ("a" * 32, "1" * 16)
+
+
 def test_an_error_is_named_by_its_class_alone(tracer, sent):
     """Its text may quote what others wrote; no stack trace, no message."""
     with pytest.raises(PolicyRefused), tracer.span("step", incident=OURS, attributes={}):

@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 import pytest
 
-from agent.adapters.tracing.otlp import open_otlp
+from agent.adapters.tracing.otlp import MOST_CHARS, open_otlp
 from agent.errors import ExtraMissing, SettingsRejected
 from tests.otlp_receiver import OtlpReceiver
 
@@ -22,9 +22,9 @@ def receiver(monkeypatch):
     opened.stop()
 
 
-def send_one(**more):
+def send_one(**about):
     tracer = open_otlp("sre-agent", "1.2.3", "up", redact=str)
-    with tracer.span("step", incident="", attributes={}, **more):
+    with tracer.span("step", incident="", attributes=about):
         pass
     tracer.flush()
     tracer.close()
@@ -56,6 +56,14 @@ def test_the_sdks_own_settings_count(receiver, monkeypatch, words, name, arrives
         monkeypatch.setenv(key, value)
     assert send_one().target == (f"{receiver.url}/v1/traces (OTLP), as {name!r}" if name else "")
     assert len(receiver.spans) == arrives
+
+
+@pytest.mark.parametrize(("limit", "kept"), [("", MOST_CHARS), ("5", 5)], ids=["ours", "the operator's"])
+def test_a_long_text_is_cut(receiver, monkeypatch, limit, kept):
+    monkeypatch.setenv("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", limit)
+    send_one(text="x" * (MOST_CHARS + 1), texts=("y" * (MOST_CHARS + 1),))
+    (span,) = receiver.spans
+    assert span.attributes == {"text": "x" * kept, "texts": ["y" * kept]}
 
 
 def test_the_address_for_people_holds_no_password(receiver, monkeypatch):
