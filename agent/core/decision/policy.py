@@ -126,16 +126,20 @@ class Policy(Bounds):
     def sweep_requirement(self, service: str) -> Requirement:
         """Return what must be so before load is sent to a service; a person approves it, always.
 
-        Where no rule names the kind ``sweep``, as many people must approve as the strictest rule of the service asks.
+        Where no rule names the kind ``sweep``, as many people must approve as the strictest rule of the service asks,
+        and they must be in the groups that it names; of several that ask for as many, in a group of each.
         """
         number = self._rule_of_kind(service, SWEEP)
         if number is not None:
             return self._strictest((number,), always_asks=True)
         asked = [r for r in self.rules if r.mode is Mode.PERSON and selects(r.services, service)]
+        most = max((rule.approvals for rule in asked), default=1)
+        groups = (rule.groups for rule in asked if rule.approvals == most and rule.groups)
         return Requirement(
             mode=Mode.PERSON,
             rules=(None,),
-            approvals=max((rule.approvals for rule in asked), default=1),
+            approvals=most,
+            groups=tuple(dict.fromkeys(groups)),
             self_approve=False if False in {rule.self_approve for rule in asked} else None,
         )
 

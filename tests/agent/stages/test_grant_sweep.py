@@ -191,19 +191,34 @@ def test_who_may_not_approve_any_more_is_not_counted() -> None:
     assert give(fewer, "eve@example.com").grant is not None
 
 
-def test_without_a_rule_of_its_own_a_sweep_wants_as_many_people_as_a_change_may() -> None:
-    """Of any approvers of the service; who asks is held to the strictest word about that, too."""
+def test_without_a_rule_of_its_own_a_sweep_is_held_to_the_strictest_of_the_changes() -> None:
+    """To its number of people and to its groups; who asks is held to the strictest word about that, too."""
     rules = (
-        Rule(services=(SERVICE,), kinds=("restart",), mode=Mode.PERSON, self_approve=True),
-        Rule(services=(SERVICE,), kinds=("set_*",), mode=Mode.PERSON, approvals=2, groups=("owners",)),
+        Rule(services=(SERVICE,), kinds=("restart",), mode=Mode.PERSON, self_approve=True, groups=("others",)),
+        Rule(services=(SERVICE,), kinds=("set_*",), mode=Mode.PERSON, approvals=2, groups=("seniors", "owners")),
         Rule(services=(SERVICE,), kinds=("lifecycle",), mode=Mode.NEVER),
         Rule(services=("other",), kinds=("set_*",), mode=Mode.PERSON, approvals=3),
     )
-    where = under(TWO.with_(rules=rules))
+    where = under(TWO.with_(rules=rules, groups=TWO.groups | {"others": ("Fay",)}))
     with pytest.raises(PolicyRefused, match="who asks does not approve"):
-        give(where, "ada@example.com")
+        give(under(TWO.with_(rules=(rules[0], rules[1].with_(groups=())))), "ada@example.com")
     assert give(where, "dan@example.com").grant is None
-    assert give(where, "fay@example.com").grant is not None
+    with pytest.raises(PolicyRefused, match="asks for a member of 'seniors' or 'owners', and 'Fay' is none"):
+        give(where, "fay@example.com")
+    assert give(where, "eve@example.com").grant is not None
+
+
+def test_of_two_rules_as_strict_as_each_other_a_sweep_is_held_to_the_groups_of_both() -> None:
+    rules = (
+        Rule(services=(SERVICE,), kinds=("restart",), mode=Mode.PERSON, groups=("owners",)),
+        Rule(services=(SERVICE,), kinds=("set_*",), mode=Mode.PERSON, groups=("seniors",)),
+        Rule(services=(SERVICE,), kinds=("lifecycle",), mode=Mode.PERSON),
+    )
+    where = under(TWO.with_(rules=rules, groups={"seniors": ("Bob", "Dan"), "owners": ("Bob", "Eve")}))
+    for who in ("dan@example.com", "eve@example.com", "fay@example.com"):
+        with pytest.raises(PolicyRefused, match="asks for a member of 'owners' and 'seniors'"):
+            give(where, who)
+    assert give(where, "bob@example.com").grant is not None
 
 
 @pytest.mark.parametrize("local", [True, False])
