@@ -3,13 +3,13 @@
 from datetime import datetime, timedelta
 
 from agent.core.change.execution import EffectKind, EffectState
-from agent.core.incident.incident import EventKind, Incident
+from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.text.safe_text import shortened
 from agent.errors import CredentialsRefused, DependencyFailed, InputRejected, PolicyRefused, SreError
 from agent.ports.platform import Operation, Platform
 from agent.ports.stage_context import StageContext
-from agent.stages.shared.commit import poll_again, save
+from agent.stages.shared.commit import poll_again, save, wait_told_once
 from agent.stages.shared.effects import call_again, poll_operation
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shared.remedies import tried_remedies
@@ -50,12 +50,8 @@ def await_credentials(context: StageContext, incident: Incident, error: SreError
     until = incident.phase_at + timedelta(seconds=context.rules.times.rollout_limit_s)
     if not isinstance(error, CredentialsRefused) or now >= until:
         return None
-    if not incident.stuck:
-        why = f"the roll-back is tried again until {until:%H:%M:%S} UTC, because {shortened(error.cause, 300)}"
-        due = now + timedelta(seconds=context.rules.times.poll_s)
-        waits = incident.with_(stuck=f"{why} ({shortened(error.hint, 200)})", due_at=due)
-        save(context, waits, f"cannot go on: {why}", now=now, wake=False, kind=EventKind.STUCK)
-    return StageOutcome.WAITING
+    head = f"the roll-back is tried again until {until:%H:%M:%S} UTC, because "
+    return wait_told_once(context, incident, head, shortened(error.cause, 300), hint=error.hint, now=now)
 
 
 def _is_back(incident: Incident, operation: Operation, platform: Platform) -> str:

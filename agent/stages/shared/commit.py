@@ -9,6 +9,7 @@ from agent.core.incident.incident import Event, EventKind, Incident
 from agent.core.incident.step import Step, due_step
 from agent.core.intake.signal import LIVE, Signal
 from agent.core.plan.plan import Plan
+from agent.core.text.safe_text import shortened
 from agent.core.value import canonical
 from agent.ports.bus import Message, Topic
 from agent.ports.stage_context import StageContext, topic_of
@@ -103,6 +104,28 @@ def poll_again(
         return StageOutcome.WAITING
     due = now + timedelta(seconds=max(times.poll_s, in_s))
     save(context, (seen or incident).with_(due_at=due), "", now=now, tell=False, wake=False, also=also)
+    return StageOutcome.WAITING
+
+
+def wait_told_once(
+    context: StageContext, incident: Incident, head: str, cause: str, *, now: datetime, hint: str = ""
+) -> StageOutcome:
+    """Wait for what the agent cannot bring about itself; people are told it once, and then nothing is written.
+
+    Args:
+        context: The ports.
+        incident: As it was loaded; what else is to be kept is written with the first word.
+        head: What is waited for, how long, up to the cause; another head is told anew, whatever was told before.
+        cause: As the other side says it; its words may differ from one try to the next.
+        now: The time of this run.
+        hint: What the reader can do.
+    """
+    if not incident.stuck.startswith(head):
+        why = f"{head}{cause}"
+        stuck = f"{why} ({shortened(hint, 200)})" if hint else why
+        due = now + timedelta(seconds=context.rules.times.poll_s)
+        waits = incident.with_(stuck=stuck, due_at=due)
+        save(context, waits, f"cannot go on: {why}", now=now, wake=False, kind=EventKind.STUCK)
     return StageOutcome.WAITING
 
 

@@ -124,6 +124,18 @@ def test_credentials_that_expired_delay_the_way_back_and_are_told_once(failed, m
     assert (failed.platform.calls, failed.now().stuck) == (["apply", "restore"], "")
 
 
+def test_expired_credentials_are_told_whatever_stood_in_the_way_before(failed, monkeypatch):
+    """Once, though the other side says it in other words at each try."""
+    failed.put(failed.now().with_(stuck="its stored row lacks what every incident there has"))
+    locked_out(failed, monkeypatch, "find")
+    failed.run(undo)
+    waits = failed.now()
+    assert waits.stuck.startswith("the roll-back is tried again until ")
+    monkeypatch.setattr(EXPIRED, "why", "the token expired 60 s ago")
+    failed.run(undo)
+    assert failed.now() == waits
+
+
 @pytest.mark.parametrize(("where", "runs"), WHERE.values(), ids=WHERE)
 def test_credentials_that_nobody_renews_are_a_persons_work_in_the_end(failed, monkeypatch, where, runs):
     for _ in range(runs):
