@@ -146,6 +146,8 @@ def present_change(execution: Execution | None) -> Change:
     undo = execution.effect(EffectKind.ROLL_BACK)
     if undo is not None:
         return Change.PUT_BACK if undo.state is EffectState.DONE else Change.PUTTING_BACK
+    if applied.state is EffectState.INTENDED and applied.operation is not None:
+        return Change.STARTED  # what remains of it is to be called
     return {
         EffectState.INTENDED: Change.INTENDED,
         EffectState.STARTED: Change.STARTED,

@@ -218,7 +218,7 @@ def note_started(
         once=True,
     )
     started = incident.require_execution().with_effect(
-        effect.with_(state=EffectState.STARTED, operation=operation.name)
+        effect.with_(state=EffectState.STARTED, operation=operation.name, message="")
     )
     due = now + timedelta(seconds=context.rules.times.poll_s)
     save(context, incident.with_(execution=started, due_at=due), what, now=now)
@@ -234,9 +234,9 @@ def call_again(
     now: datetime,
     heads: tuple[str, ...] = (),
 ) -> StageOutcome:
-    """Wake whoever may change services: the same call does what remains of an effect."""
+    """Wake whoever may change services: the same call does what remains of an effect, which is kept at the effect."""
     effect = incident.require_effect(kind)
-    again = incident.require_execution().with_effect(effect.with_(state=EffectState.INTENDED))
+    again = incident.require_execution().with_effect(effect.with_(state=EffectState.INTENDED, message=what))
     save(context, incident.with_(execution=again, due_at=now), what, now=now, heads=heads)
     return StageOutcome.NOTED
 
