@@ -7,11 +7,12 @@ cd "$(dirname "$0")"
 
 usage() {
   cat <<'TEXT'
-usage: ./deploy.sh plan|apply|smoke|destroy [--dry-run] [--yes]
+usage: ./deploy.sh plan|apply|smoke|destroy [--dry-run] [--yes] [--record DIR]
 
   plan      check everything, stage the functions, show what Terraform would change
   apply     the same, and after your word change exactly that
-  smoke     send a canary through the sink and wait until the agent has heard it
+  smoke     send a canary through the sink and wait until the agent has heard it; with --record DIR also break
+            SMOKE_SERVICE, after asking, and write its incident into DIR, without secrets and without whose it was
   destroy   take everything away again, after asking; incidents are kept unless you say otherwise
 
 settings, from the environment or from deploy.env:
@@ -21,6 +22,7 @@ settings, from the environment or from deploy.env:
   SERVICES_FILE  what is watched                                  (default services.toml)
   POLICY_FILE    what may be changed, by whose word               (default policy.toml)
   STATE_BUCKET   where Terraform keeps its state                  (default PROJECT-sre-agent-state)
+  SMOKE_SERVICE  a watched service on Cloud Run that nobody needs  (for smoke --record alone)
   EXTRA_VARS     further Terraform variables, a .tfvars.json file (optional)
   secrets        SLACK_TOKEN, SLACK_SIGNING_SECRET, PAGERDUTY_ROUTING_KEY, PAGERDUTY_SECRETS, NOTIFY_TARGETS,
                  WEBHOOK_SECRETS, WEBHOOK_DECIDERS, INGEST_SECRETS, MODEL_API_KEY, SERVICE_API_KEYS, HF_TOKEN, FORM_KEY:
@@ -118,7 +120,6 @@ check_tools() {
 
 check_account() {
   step "login and project"
-  local account
   account=$(ask "you@example.com" gcloud auth list --filter=status:ACTIVE "--format=value(account)")
   [[ -n $account ]] || fail "nobody is logged in; run: gcloud auth login && gcloud auth application-default login"
   number=$(ask 123456789012 gcloud projects describe "$PROJECT" "--format=value(projectNumber)") ||
@@ -321,6 +322,37 @@ smoke() {
   status=$(ask 401 curl --silent --output /dev/null --write-out '%{http_code}' --max-time 30 --data '{}' "$url")
   case $status in 4??) say "  decide answers $status" ;; *) fail "decide answers $status to an unsigned request" ;; esac
   say "smoke test passed"
+  if [[ -n $record ]]; then record_incident "$url"; fi
+}
+
+# One incident on purpose: a revision with ten seconds to start, which no model server keeps; the older one goes on serving.
+record_incident() {
+  read_watched
+  step "an incident of ${SMOKE_SERVICE:-SMOKE_SERVICE}"
+  local name project location kept was port began code=0
+  while IFS=$'\t' read -r name project location _; do
+    if [[ $name == "${SMOKE_SERVICE:-$name}" ]]; then break; fi
+    name=
+  done < <(watched_on_cloud_run)
+  [[ -n ${name:-} ]] || fail "SMOKE_SERVICE names no watched service on Cloud Run; name one of $SERVICES_FILE"
+  local follow=("$python" -m tools.smoke_record "--service=$name" "--out=$record" "--project=$PROJECT" "--number=$number"
+    "--account=$account")
+  export DECIDE_URL=${DECIDE_URL:-$1} PLATFORM=cloud_run:$project SERVICES=$SERVICES_FILE
+  run "${follow[@]}" --check || { code=$?; told=yes; say "Nothing was broken." >&2; exit "$code"; }
+  kept=build/$name.before-smoke.yaml
+  [[ ! -e $kept ]] || fail "$kept is there from an earlier run; put the service back by it if need be, and take it away"
+  port=$(ask 8080 gcloud run services describe "$name" "--project=$project" "--region=$location" \
+    "--format=value(spec.template.spec.containers[0].ports[0].containerPort)")
+  was=$(ask '' gcloud run services describe "$name" "--project=$project" "--region=$location" --format=export)
+  confirmed "This makes a revision of $name that cannot come up." || fail "nothing was broken"
+  if [[ $dry == no ]]; then printf '%s\n' "$was" >"$kept"; fi
+  began=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+  changed="a revision of $name that cannot come up; $kept holds the service as it was"
+  run gcloud run services update "$name" "--project=$project" "--region=$location" --async \
+    "--startup-probe=tcpSocket.port=${port:-8080},initialDelaySeconds=0,periodSeconds=10,timeoutSeconds=10,failureThreshold=1"
+  run "${follow[@]}" "--since=$began" || code=$?
+  say "If $name is not as it was: gcloud run services replace $kept --project=$project --region=$location"
+  if [[ $code != 0 ]]; then told=yes; exit "$code"; fi
 }
 
 destroy() {
@@ -356,6 +388,7 @@ destroy() {
 
 dry=no
 yes=no
+record=
 action=
 told=no
 doing=start
@@ -367,8 +400,11 @@ trap 'exit 143' TERM
 if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
   fail "bash 4.4 or newer is needed, and this is $BASH_VERSION; on macOS: brew install bash"
 fi
-for word in "$@"; do
+while (($#)); do
+  word=$1
+  shift
   case $word in
+    --record) record=${1:-}; [[ $record == [!-]* ]] || fail "--record wants a folder that is not there yet"; shift ;;
     --dry-run) dry=yes ;;
     --yes) yes=yes ;;
     -h | --help) usage; exit 0 ;;
@@ -378,6 +414,8 @@ for word in "$@"; do
 done
 if [[ -z $action && $dry == yes ]]; then action=apply; fi
 [[ -n $action ]] || { usage >&2; told=yes; exit 2; }
+[[ -z $record || $action == smoke ]] || fail "--record belongs to smoke"
+[[ -z $record || ! -e $record ]] || fail "$record is there already; --record wants a folder that is not there yet"
 
 if [[ -f deploy.env ]]; then
   # What bash says quotes the line, which may hold a secret: its number is enough.
@@ -401,7 +439,10 @@ fi
 SERVICES_FILE=${SERVICES_FILE:-services.toml}
 POLICY_FILE=${POLICY_FILE:-policy.toml}
 STATE_BUCKET=${STATE_BUCKET:-$PROJECT-sre-agent-state}
+[[ -z $record || -n ${SMOKE_SERVICE:-} || $dry == yes ]] ||
+  fail "SMOKE_SERVICE is not set; --record breaks that service on purpose: name a watched one on Cloud Run that nobody needs"
 variables=()
 number=
+account=
 
 "$action"

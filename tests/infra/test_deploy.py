@@ -49,7 +49,8 @@ def deploy(tree, *words, **more):
 @pytest.fixture(scope="module")
 def said(tree):
     """What each dry run prints."""
-    return {action: deploy(tree, action, "--dry-run") for action in ACTIONS}
+    runs = {action: deploy(tree, action, "--dry-run") for action in ACTIONS if action != "smoke"}
+    return runs | {"smoke": deploy(tree, "smoke", "--dry-run", "--record", "first")}
 
 
 def commands(said, tool):
@@ -101,6 +102,91 @@ def test_the_generated_variables_are_complete(said, tree, root):
     assert given["runtime_accounts"] == {
         "gemma4-26b-qat-l4": "gemma4-26b-qat-l4@example-project.iam.gserviceaccount.com"
     }
+
+
+def broken_on_purpose(tree, folder, *, check, record=0, answer="--yes"):
+    """Run smoke --record over stand-ins of gcloud and curl; the tool ends as told, at its check and at its record."""
+    tool = folder / "python"
+    calls = f'case "$*" in *--check*) exit {check};; *smoke_record*) exit {record};; esac'
+    tool.write_text(f'#!/bin/sh\necho "$*" >>{folder}/asked\n{calls}\nexec {sys.executable} "$@"\n')
+    told = {
+        "pubsub*": "echo 600", "*canary.received*": "echo now", "*--format=export*": "echo as-it-was",
+        "*containerPort*": "echo 8000", "run\\ services\\ update*": f'echo "$*" >>{folder}/changed',
+    }  # fmt: skip
+    cases = "".join(f"  {at}) {does}; exit 0 ;;\n" for at, does in told.items())
+    gcloud = FAKE_GCLOUD.replace("{bucket}", "true").replace("  auth", f"{cases}  auth", 1)
+    for name, text in (("gcloud", gcloud), ("terraform", "#!/bin/sh\n"), ("curl", "#!/bin/sh\nprintf 401\n")):
+        (folder / name).write_text(text)
+    for path in folder.iterdir():
+        path.chmod(0o755)
+    (tree / "empty-policy.toml").write_text("")
+    own = tree / ".venv" / "bin" / "python"
+    own.rename(folder / "kept")
+    own.symlink_to(tool)
+    try:
+        return deploy(
+            tree, "smoke", "--record", "first", answer, PROJECT="example-project", REGION="us-central1",
+            ALERT_EMAILS="a@example.com", SERVICES_FILE="infra/services.example.toml", POLICY_FILE="empty-policy.toml",
+            SMOKE_SERVICE="gemma4-26b-qat-l4", PATH=f"{folder}:{os.environ['PATH']}",
+        )  # fmt: skip
+    finally:
+        own.unlink()
+        (folder / "kept").rename(own)
+
+
+def test_what_cannot_be_followed_is_not_broken(tree, tmp_path):
+    done = broken_on_purpose(tree, tmp_path, check=3)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "Nothing was broken." in done.stderr
+    assert not (tmp_path / "changed").exists()
+
+
+def test_a_service_is_broken_once_followed_and_its_way_back_kept(tree, tmp_path):
+    """The check comes first, what it was is kept, and an incident without an end is no success."""
+    kept = tree / "build" / "gemma4-26b-qat-l4.before-smoke.yaml"
+    try:
+        done = broken_on_purpose(tree, tmp_path, check=0, record=1)
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert kept.read_text() == "as-it-was\n"
+        (changed,) = (tmp_path / "changed").read_text().splitlines()
+        assert "tcpSocket.port=8000" in changed
+        assert "--region=us-east4" in changed
+        asked = [line for line in (tmp_path / "asked").read_text().splitlines() if "smoke_record" in line]
+        assert ["--check" in line for line in asked] == [True, False]
+        assert "--number=123456789012 --account=you@example.com" in asked[1]
+        assert f"gcloud run services replace {kept.relative_to(tree)}" in done.stdout
+        assert "What exists now: a revision of gemma4-26b-qat-l4 that cannot come up" in done.stderr
+        again = broken_on_purpose(tree, tmp_path, check=0)
+        assert again.returncode == 2
+        assert "is there from an earlier run" in again.stderr
+        assert kept.read_text() == "as-it-was\n"
+    finally:
+        kept.unlink(missing_ok=True)
+
+
+def test_a_service_is_broken_after_a_question_alone(tree, tmp_path):
+    done = broken_on_purpose(tree, tmp_path, check=0, answer="smoke")  # no --yes, and nobody at the terminal
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "nothing was broken" in done.stderr
+    assert not (tmp_path / "changed").exists()
+    assert not (tree / "build" / "gemma4-26b-qat-l4.before-smoke.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["smoke", "--record"], "--record wants a folder"),
+        (["smoke", "--record", "--dry-run"], "--record wants a folder"),
+        (["plan", "--record", "x"], "--record belongs to smoke"),
+        (["smoke", "--record", "infra"], "infra is there already"),
+        (["smoke", "--record", "x"], "SMOKE_SERVICE is not set"),
+    ],
+)
+def test_a_record_that_cannot_be_is_refused_at_once(tree, words, says):
+    done = deploy(tree, *words, PROJECT="p-1234567", REGION="us-east4", ALERT_EMAILS="a@example.com")
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stdout == ""
 
 
 def test_the_real_gcloud_accepts_every_command(said, tree, missing):
@@ -179,6 +265,7 @@ case "$*" in
   billing*) echo True ;;
   functions\ regions*) echo us-central1 ;;
   run\ services\ describe*) echo own@example-project.iam.gserviceaccount.com ;;
+  secrets\ versions\ add*) cat >/dev/null ;;
   storage\ buckets\ describe*) {bucket} ;;
   storage\ buckets\ create*) echo "create: taken" >&2; exit 1 ;;
 esac
