@@ -12,7 +12,7 @@ locals {
     settings = ["PLATFORM", "POLICY", "KILL_SWITCH", "RECEIPT_KMS"] }
     on_tick = { topic = "", open = false, min = 0, max = 1, concurrency = 1, memory = "1Gi", timeout = 540,
     settings = ["PLATFORM", "POLICY"] }
-    decide = { topic = "", open = true, min = 1, max = 3, concurrency = 20, memory = "1Gi", timeout = 30,
+    decide = { topic = "", open = true, min = var.decide_warm ? 1 : 0, max = 3, concurrency = 20, memory = "1Gi", timeout = 30,
     settings = ["POLICY", "KILL_SWITCH", "PUBLIC_URL", "RECEIPT_KMS", "DECIDE_URL", "ID_TOKEN_AUDIENCES", "IAP_AUDIENCE"] }
     ingest = { topic = "", open = true, min = 0, max = 3, concurrency = 20, memory = "512Mi", timeout = 60, settings = [] }
     # It reads, and hands answers on to decide with the person's own signed assertion; it needs no right for that.

@@ -133,6 +133,12 @@ variable "console_members" {
   default     = []
 }
 
+variable "decide_warm" {
+  description = "Whether decide keeps one instance warm, so that a press in Slack is answered within three seconds; most of the monthly price."
+  type        = bool
+  default     = true
+}
+
 variable "ingest_public" {
   description = "Whether senders outside Google Cloud may reach ingest; each must know its own secret all the same."
   type        = bool

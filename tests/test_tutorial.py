@@ -1,4 +1,4 @@
-"""The tutorial's commands in its order, beside the service that it starts; the page about costs equals the figures."""
+"""The tutorial's commands in its order, beside the service that it starts."""
 
 import json
 import os
@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -63,13 +62,3 @@ def test_the_commands_of_the_tutorial_do_what_it_says(folder):
         assert "Traceback" not in done.stderr
     rows = [json.loads(row) for row in run(folder, "incidents list --json").stdout.splitlines()]
     assert {row["phase"] for row in rows} <= {"APPROVED", "APPLYING", "VERIFYING", "RESOLVED"}
-
-
-def test_the_page_about_costs_says_what_deploy_sh_says():
-    page = (ROOT / "docs" / "before-you-install.md").read_text()
-    (block,) = re.findall(r"<!-- begin generated -->\n(.*?)<!-- end generated -->", page, re.DOTALL)
-    items = tomllib.loads((ROOT / "infra" / "monthly_cost.toml").read_text())["item"]
-    rows = [f"| {item['what']} | {item['usd']:.2f} |" for item in items]
-    total = f"| **a month** | **{sum(item['usd'] for item in items):.2f}** |"
-    assert block == "\n".join(["| item | USD a month |", "|---|---|", *rows, total, ""])
-    assert all(item["as_of"] in page for item in items)

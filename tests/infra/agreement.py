@@ -105,6 +105,9 @@ def findings(cloud, function, code):
     ]
 
 
+WARM = "${var.decide_warm ? 1 : 0}"
+
+
 def _functions(cloud, code):
     functions, topics = cloud.locals["functions"], cloud.locals["topics"]
     for name in sorted(set(functions) ^ set(code.entry_points)):
@@ -115,10 +118,12 @@ def _functions(cloud, code):
         pushed = topics.get(entry["topic"]) if entry["topic"] else None
         if name in code.entry_points and pushed != code.entry_points[name]:
             yield f"{name} is bound to {pushed}, the code reads {code.entry_points[name]}"
-        if (entry["min"] > 0) != (name == "decide"):
+        if entry["min"] != (WARM if name == "decide" else 0):
             yield f"{name}: only decide, which answers Slack within three seconds, is kept warm"
         if entry["open"] and name not in {"decide", "ingest"}:
             yield f"{name} is open to everybody"
+    if cloud.variables["decide_warm"].get("default") is not True:
+        yield "decide is not kept warm by default: a press in Slack would wait for its start"
 
 
 def _settings(cloud, code):

@@ -91,6 +91,16 @@ def test_a_dry_run_shows_the_whole_plan(said):
     assert [text for text in wanted if text not in both] == []
 
 
+def test_both_prices_are_shown_before_anything_is_applied(said, root):
+    """What a month costs with `decide` warm and cold, and the variable that chooses, which Terraform knows."""
+    for action in ("plan", "apply"):
+        out = said[action].stdout
+        warm, cold = (out.index(f"USD  a month with decide {how}") for how in ("kept warm", "cold"))
+        assert max(warm, cold) < (out + " apply -input=false").index(" apply -input=false")
+    (switch,) = re.findall(r"with decide cold, (\w+) = false in EXTRA_VARS", said["apply"].stdout)
+    assert terraform_text.read_configuration(root / "infra").variables[switch]["type"] == "bool"
+
+
 def test_the_generated_variables_are_complete(said, tree, root):
     """Everything that variables.tf wants without a default is there."""
     assert said["apply"].returncode == 0
@@ -443,9 +453,10 @@ def test_the_example_files_are_right(root):
 def test_the_price_is_the_sum_of_its_items(said):
     """Each item is shown with its date and reckoning."""
     lines = [line for line in said["plan"].stdout.splitlines() if " USD  " in line]
-    *items, total = [float(line.split()[0]) for line in lines]
-    assert total == pytest.approx(sum(items))
-    assert all("2026-" in line for line in lines[:-1])
+    *items, warm, cold = [float(line.split()[0]) for line in lines]
+    assert warm == pytest.approx(sum(items))
+    assert 0 < cold < warm
+    assert all("2026-" in line for line in (*lines[:-2], lines[-1]))
 
 
 def test_the_doctor_and_the_script_look_at_the_same_things(tree):
