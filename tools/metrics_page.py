@@ -15,8 +15,8 @@ is current.
 `sre-agent up` serves `/metrics` at the console's own address, in Prometheus's text form or OpenMetrics, to whoever
 may read the console: on loopback to this machine, elsewhere under an IP address or the name in `PUBLIC_URL`. It
 shows no log text, no plan and no person; let only your monitoring reach the port ([Kubernetes](kubernetes.md) has
-the rule). Nobody else serves it: on Google Cloud the same figures are log-based metrics, listed in [On
-call](operate.md#metrics-of-the-agent).
+the rule). The console on Google Cloud answers 404 there, because each of its instances would read the whole record for
+itself; log-based metrics take its place, listed in [On call](operate.md#metrics-of-the-agent).
 
 ## Scrape, alert, look
 `deploy/prometheus/` holds a `prometheus.yml` that scrapes this machine, the alert rules `sre-agent.rules.yml`, and
@@ -41,9 +41,15 @@ process on the same database, come to the same numbers. The past is read in piec
 until all of it is read `sre_history_counted` is 0 and no counter is shown, so that none seems to begin anew. From
 then on a scrape reads what is open, what has moved, and what was opened since.
 
+A scrape has limits: it lists 5,000 open incidents (`sre_incidents_truncated` is 1 where there may be more), reads the
+timelines of 1,000 of them that moved, and looks at 200 that are open no more; what is left comes with the next scrapes.
+
 They cover live incidents; replays and change requests are left out. `class` is the failure class as it was known then,
 one of those below. `service` is a name of services.toml, and `other` where the name is not watched, so that no log line
-can make series. A scrape answers an error where a database does not, which Prometheus shows as `up == 0`.
+can make series. When you take a service out of services.toml or put it back, the next start counts its past under the
+other name: `other` steps, and `increase` shows what never happened. The sum over all services does not step; the alert
+rules ask for that, or leave `other` out. A scrape answers an error where a database does not, which Prometheus shows
+as `up == 0`.
 """
 
 

@@ -24,7 +24,19 @@ from agent.entrypoints.http.ingest import PROOF_HEADER, SHAPES_OF, alerts
 from agent.entrypoints.http.operators import operators
 from agent.ports.stage_context import Owner
 from agent.settings import read_settings
-from tools.openapi_routes import AI_CLIENTS, INTAKE, JSON, OPERATORS, PAGES, PROGRAMS, REFUSED, SIGNED, STRING, Entry
+from tools.openapi_routes import (
+    AI_CLIENTS,
+    INTAKE,
+    JSON,
+    OPERATORS,
+    PAGES,
+    PROGRAMS,
+    REFUSED,
+    SIGNED,
+    STRING,
+    UP_ALONE,
+    Entry,
+)
 from tools.published_schema import definitions, keep_or_check, written
 
 FILE: Final = Path(__file__).parent.parent / "docs" / "openapi.json"
@@ -71,6 +83,7 @@ SERVERS_OF: Final[tuple[tuple[Mapping[Route, Entry], tuple[Server, ...]], ...]] 
             _up("`sre-agent up`"),
         ),
     ),
+    (UP_ALONE, (_up("`sre-agent up`; the console on Google Cloud does not answer it"),)),
     (
         AI_CLIENTS,
         (_server("http://127.0.0.1:{port}", "`sre-agent mcp --http PORT`, on this machine alone", port="8765"),),
@@ -80,7 +93,7 @@ SERVERS_OF: Final[tuple[tuple[Mapping[Route, Entry], tuple[Server, ...]], ...]] 
 ENTRIES_OF: Final[dict[str, Mapping[Route, Entry]]] = {
     "decide": SIGNED | OPERATORS,
     "ingest": INTAKE,
-    "console": PROGRAMS,
+    "console": PROGRAMS | UP_ALONE,
     "mcp": AI_CLIENTS,
 }
 PROOFS: Final = {
@@ -119,7 +132,7 @@ def routes() -> dict[str, dict[Route, str]]:
     return {
         "decide": _routes_of(make_http_app(decisions(decide), operators(decide))),
         "ingest": _routes_of(make_http_app(alerts(app))),
-        "console": _routes_of(make_app(app.contexts[Owner.DECIDE], settings=app.settings)),
+        "console": _routes_of(make_app(app.contexts[Owner.DECIDE], settings=app.settings, metrics=True)),
         "mcp": {("POST", "/mcp"): "Call a tool, or read a resource, as the Model Context Protocol has it."},
     }
 

@@ -130,9 +130,6 @@ PROGRAMS: Final = {
     ("GET", "/healthz"): Entry(gives={TEXT: STRING}, refuses=(503,), refused_as=TEXT),
     ("GET", "/health"): Entry(gives={TEXT: STRING}, refuses=(503,), refused_as=TEXT),
     ("GET", "/readyz"): Entry(gives={TEXT: STRING}, refuses=(503,), refused_as=TEXT),
-    ("GET", "/metrics"): Entry(
-        gives={TEXT: STRING, "application/openmetrics-text": STRING}, refuses=(403, 503), refused_as=HTML
-    ),
     ("GET", "/incidents/{incident_id}/report.{form}"): Entry(
         gives={JSON: Postmortem, "text/markdown": STRING, HTML: STRING}, refuses=(403, 404, 503), refused_as=HTML
     ),
@@ -144,6 +141,12 @@ PROGRAMS: Final = {
     ),
 }
 """What programs read of the console; where IAP stands before it, it asks who they are."""
+UP_ALONE: Final = {
+    ("GET", "/metrics"): Entry(
+        gives={TEXT: STRING, "application/openmetrics-text": STRING}, refuses=(403, 503), refused_as=HTML
+    ),
+}
+"""What of the console `sre-agent up` answers, and no function."""
 AI_CLIENTS: Final = {
     ("POST", "/mcp"): Entry(
         takes={JSON: OBJECT | {"description": "JSON-RPC 2.0, as the Model Context Protocol has it; see mcp.md."}},

@@ -223,6 +223,18 @@ def test_promtool_finds_nothing_to_say():
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
+def test_rules_page_about_what_happened_and_nothing_else():
+    """A service that leaves services.toml or comes back is no event; an escalation is one, whoever watches the service."""
+    words = [
+        program("promtool"),
+        "test",
+        "rules",
+        str(ROOT / "tests" / "data" / "prometheus" / "sre-agent.rules.test.yml"),
+    ]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
 def test_promtool_lints_the_exposition(site):
     targets = site.prometheus.api("targets")["activeTargets"]
     (url,) = [each["scrapeUrl"] for each in targets if each["labels"]["job"] == "sre-agent"]

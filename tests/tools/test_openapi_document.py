@@ -25,7 +25,7 @@ from agent.settings import read_settings
 from tests.published_http import faults, operation, require_published
 from tools import openapi_document
 from tools.openapi_document import COMMAND, ENTRIES_OF, FILE, document, page, routes, undescribed
-from tools.openapi_routes import OPERATORS, PROGRAMS
+from tools.openapi_routes import OPERATORS, PROGRAMS, UP_ALONE
 from tools.published_schema import keep_or_check
 
 ROUTES = dict(routes())
@@ -184,8 +184,8 @@ def test_a_program_that_the_console_refuses_is_answered_as_described(error, stat
             raise error("the page was not shown", why="a test", hint="none")
 
     app = installed(tmp_path, public_url="https://console.example.com")
-    web = make_app(app.contexts[Owner.DECIDE], settings=app.settings, identity=Refusing()).test_client()
-    answers = {route: asked(web, *route, {}) for route in PROGRAMS}
+    web = make_app(app.contexts[Owner.DECIDE], settings=app.settings, identity=Refusing(), metrics=True).test_client()
+    answers = {route: asked(web, *route, {}) for route in PROGRAMS | UP_ALONE}
     assert [route for route, said in answers.items() if not is_described(said, *route)] == []
     assert {path.rpartition("/")[2] for (_, path), said in answers.items() if said.status_code == status} >= {
         "report.{form}",

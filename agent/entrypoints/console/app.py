@@ -59,6 +59,7 @@ def make_app(
     carry_out: CarryOut | None = None,
     control: ControlAccess | None = None,
     queue: QueueView | None = None,
+    metrics: bool = False,
 ) -> Flask:
     """Return the console.
 
@@ -79,6 +80,7 @@ def make_app(
         carry_out: Does what a person says about an incident; None runs the stage here, like ``decide``.
         control: Reads and turns what stands in the control database; None does it here.
         queue: What is seen of the queue; None sees nothing of it.
+        metrics: Whether ``/metrics`` is served; whoever serves it reads the whole record, once in its life.
 
     Raises:
         SettingsRejected: A cloud store without IAP, which would show and decide for everybody; behind IAP no public
@@ -115,7 +117,8 @@ def make_app(
     add_changes(app, console)
     add_statistics(app, console)
     add_queue(app, console, queue)
-    add_metrics(app, console, queue)
+    if metrics:
+        add_metrics(app, console, queue)
     add_answers(app, console)
     ask = ask or (lambda asked: request_change(world, asked).id)
     add_services(app, console, ask, lambda asked: preview_change(world, asked))

@@ -6,6 +6,7 @@ from typing import Final
 from agent.core.change.verification import Verdict
 from agent.core.incident.observed import ANSWERS, DECISION, DETECTION, ENDINGS, FIRST_DIAGNOSIS, PLAN, RECOVERY
 from agent.core.value import Value
+from agent.entrypoints.metrics.incident_pages import OPEN_PAGE, OPEN_PAGES
 from agent.entrypoints.metrics.label_values import OTHER
 from agent.failures.signature import FailureClass
 
@@ -100,6 +101,10 @@ INCIDENTS: Final = _gauge("sre_incidents", "Open incidents.", "service", "phase"
 REQUESTS: Final = _gauge("sre_change_requests", "Open change requests.", "phase")
 WAITING: Final = _gauge("sre_plans_waiting", "Plans that need an answer.")
 WAITING_S: Final = _gauge("sre_plans_waiting_oldest_seconds", "How long the oldest of them has waited; 0 without one.")
+TRUNCATED: Final = _gauge(
+    "sre_incidents_truncated",
+    f"1 where {OPEN_PAGES * OPEN_PAGE:,} incidents or more are open: the oldest, and their plans, may then be missing.",
+)
 QUEUE_AGE: Final = _gauge("sre_queue_age_seconds", "Age of the oldest message that waits; dead letters do not count.")
 QUEUE: Final = _gauge("sre_queue_messages", "Messages that wait.", "subscription")
 DEAD_LETTERS: Final = _gauge("sre_dead_letters", "Dead letters that wait for a person; 1000 at most.")
@@ -109,6 +114,6 @@ DRIFT: Final = _gauge(
 KILL_SWITCH: Final = _gauge("sre_kill_switch", "1 where changes are stopped, or nobody can say.")
 COUNTED: Final = _gauge("sre_history_counted", "1 once every stored incident is counted; before, no counter is shown.")
 PRESENT: Final = (
-    INCIDENTS, REQUESTS, WAITING, WAITING_S, QUEUE_AGE, QUEUE, DEAD_LETTERS, DRIFT, KILL_SWITCH, COUNTED,
+    INCIDENTS, REQUESTS, WAITING, WAITING_S, TRUNCATED, QUEUE_AGE, QUEUE, DEAD_LETTERS, DRIFT, KILL_SWITCH, COUNTED,
 )  # fmt: skip
 """As it stands at the scrape."""

@@ -14,10 +14,10 @@ from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import LIVE
 from agent.entrypoints.metrics import catalogue
-from agent.entrypoints.metrics.history import AT_ONCE, History
+from agent.entrypoints.metrics.history import History
+from agent.entrypoints.metrics.incident_pages import OpenIncidents
 from agent.entrypoints.metrics.label_values import class_label, service_label
 from agent.ports.stage_context import StageContext
-from agent.ports.store import Query
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # they would tell when this process began, not the series
 
@@ -61,9 +61,9 @@ def exposition(sources: Sources, accept: str = "") -> tuple[bytes, str]:
     Raises:
         DependencyFailed: A store did not answer; half an exposition would look like a drop.
     """
-    sources.history.read(sources.world.clock.now())
+    still_open = sources.history.read(sources.world.clock.now())
     registry = CollectorRegistry()
-    registry.register(_Families(list(_present(sources))))
+    registry.register(_Families(list(_present(sources, still_open))))
     if sources.history.complete:
         registry.register(_Families(sources.history.registry.collect()))
     encode, content_type = choose_encoder(accept)
@@ -78,10 +78,10 @@ class _Families(Collector):
         return self._families
 
 
-def _present(sources: Sources) -> Iterator[Metric]:
+def _present(sources: Sources, still_open: OpenIncidents) -> Iterator[Metric]:
     world = sources.world
-    still_open = world.store.incidents(Query(open_only=True, limit=AT_ONCE))
-    yield from _incidents(still_open, now=world.clock.now(), watched=_watched(world))
+    yield _family(catalogue.TRUNCATED, {(): float(still_open.truncated)})
+    yield from _incidents(still_open.incidents, now=world.clock.now(), watched=_watched(world))
     age_s, letters = sources.queue_age_s(), sources.dead_letters()
     if age_s is not None:
         yield _family(catalogue.QUEUE_AGE, {(): age_s})

@@ -318,6 +318,10 @@ class TestCloudConsole:
         answer = page(request(method="GET", path="/", headers={"X-Goog-IAP-JWT-Assertion": assertion}))
         assert (answer.status_code, "did not answer" in answer.get_data(as_text=True)) == (503, True)
 
+    def test_it_serves_no_metrics(self, cloud):
+        """Each instance would fold every stored incident for itself; `sre-agent up` is one process that stays."""
+        assert page(request(method="GET", path="/metrics")).status_code == 404
+
     @pytest.mark.parametrize("missing", ["FORM_KEY", "IAP_AUDIENCE", "PUBLIC_URL"])
     def test_without_what_it_must_have_it_is_not_available(self, cloud, missing):
         cloud.delenv(missing)

@@ -242,6 +242,7 @@ def console_server(app: "App", held: socket.socket) -> "ConsoleServer":
         settings=app.settings,
         queue_age_s=app.queue.oldest_s,
         queue=queue_view(app),
+        metrics=True,
         wait_factor=app.environment.wait_factor,
         name_of=name_of(service) if review is not None else None,
     )

@@ -51,12 +51,14 @@ def stage():
 
 @pytest.fixture
 def browser(stage):
-    return Browser(make_app(stage.world, settings=SETTINGS, operator="ada"))
+    return Browser(make_app(stage.world, settings=SETTINGS, operator="ada", metrics=True))
 
 
 @pytest.fixture
 def browser_of():
     def make(world, *, settings=SETTINGS, headers=None, **more):
-        return Browser(make_app(world, settings=settings, **({"operator": "ada"} | more)), headers=headers)
+        return Browser(
+            make_app(world, settings=settings, **({"operator": "ada", "metrics": True} | more)), headers=headers
+        )
 
     return make

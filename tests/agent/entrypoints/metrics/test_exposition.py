@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families as plain
 
 from agent.core.change.config_drift import Drift, ServiceRecord
 from agent.core.service.services import Service, Services
+from agent.entrypoints.metrics import incident_pages
 from agent.entrypoints.metrics.catalogue import HISTORY, PRESENT, Kind
 from agent.entrypoints.metrics.exposition import Sources, exposition
 from agent.entrypoints.metrics.history import History
@@ -65,6 +66,20 @@ def test_a_plan_that_waits_ages(stage):
     assert found["sre_plans_waiting", ()] == 2
     assert found["sre_plans_waiting_oldest_seconds", ()] == 102  # the second came 12 s later
     assert {dict(labels)["service"] for name, labels in found if name == "sre_incidents"} == {NAME, "other"}
+
+
+def test_the_oldest_plan_is_found_however_many_opened_since(stage, monkeypatch):
+    """It is the one that the alert is about; where the list is cut, a gauge says that it may be missing."""
+    monkeypatch.setattr(incident_pages, "OPEN_PAGE", 3)
+    stage.waiting(NAME)
+    for number in range(8):
+        stage.clock.step(100)
+        stage.open(f"storm-{number}")
+    found = samples(exposition(sources(stage))[0])
+    assert found["sre_plans_waiting_oldest_seconds", ()] == 800
+    assert found["sre_incidents_truncated", ()] == 0
+    monkeypatch.setattr(incident_pages, "OPEN_PAGES", 2)
+    assert samples(exposition(sources(stage))[0])["sre_incidents_truncated", ()] == 1
 
 
 def test_drift_is_counted_for_services_that_were_seen(stage):

@@ -1,5 +1,6 @@
 """Counters from the record: the same after a restart, in several processes, however often they are read."""
 
+import random
 from datetime import timedelta
 
 import pytest
@@ -7,7 +8,9 @@ import pytest
 from agent.core.decision.decision import Choice
 from agent.core.diagnosis.model_price import ModelPrice
 from agent.core.diagnosis.model_request import ModelRequest, Spend
+from agent.core.incident.phase import Phase
 from agent.entrypoints.metrics import history as module
+from agent.entrypoints.metrics import incident_pages
 from agent.entrypoints.metrics.history import History
 from agent.errors import DependencyFailed
 from agent.ports.store import Change
@@ -207,3 +210,157 @@ def test_an_exemplar_names_a_trace_that_was_sent(stage, history, traceparent, ex
     history.read(stage.clock.now())
     named = [s.exemplar.labels["trace_id"] for f in history.registry.collect() for s in f.samples if s.exemplar]
     assert set(named) == exemplars
+
+
+@pytest.fixture
+def calls(stage, monkeypatch):
+    """Ids of what is asked for singly."""
+    asked = {"load": [], "timeline": []}
+    for name, ids in asked.items():
+        real = getattr(stage.world.store, name)
+        monkeypatch.setattr(stage.world.store, name, lambda i, ids=ids, real=real: ids.append(i) or real(i))
+    return asked
+
+
+def opened_by_the_hour(stage, count):
+    made = []
+    for number in range(count):
+        made.append(stage.diagnosed(stage.open(f"svc-{number}")))
+        stage.clock.step(3600)
+    return made
+
+
+def test_more_that_ended_than_one_scrape_looks_at_are_counted_by_the_next_ones(stage, history, calls, monkeypatch):
+    monkeypatch.setattr(module, "LEFT", 3)
+    still_open = opened_by_the_hour(stage, 9)
+    history.read(stage.clock.now())
+    for incident in still_open:
+        stage.escalated(incident)
+    counted = []
+    for _ in range(4):
+        calls["load"].clear()
+        history.read(stage.clock.now())
+        assert len(calls["load"]) <= 3
+        counted.append(value(history, "sre_incidents_ended_total", outcome="escalated", service="other"))
+    assert counted[0] <= 4, "three and the newest, which is in the window"
+    assert counted[-1] == 9
+
+
+def test_open_incidents_beyond_the_list_are_looked_at_in_turn(stage, history, calls, monkeypatch):
+    """A thousand that are open and not listed cost a few loads at a scrape; one that ends is found when its turn comes."""
+    monkeypatch.setattr(incident_pages, "OPEN_PAGE", 2)
+    monkeypatch.setattr(module, "LEFT", 2)
+    still_open = opened_by_the_hour(stage, 30)
+    history.read(stage.clock.now())
+    stage.escalated(still_open[7])
+    for _ in range(15):
+        calls["load"].clear()
+        history.read(stage.clock.now())
+        assert len(calls["load"]) <= 2
+    assert value(history, "sre_incidents_ended_total", outcome="escalated", service="other") == 1
+
+
+def test_a_storm_of_moves_is_read_in_pieces(stage, history, calls, monkeypatch):
+    monkeypatch.setattr(module, "MOVED", 4)
+    still_open = opened_by_the_hour(stage, 12)
+    history.read(stage.clock.now())
+    for incident in still_open:
+        stage.planned(incident)
+    for _ in range(3):
+        calls["timeline"].clear()
+        history.read(stage.clock.now())
+        assert len(calls["timeline"]) <= 5
+    assert value(history, "sre_plans_total", service="other") == 12
+
+
+def test_more_that_opened_and_ended_between_two_scrapes_than_one_reads_are_counted(stage, history, monkeypatch):
+    monkeypatch.setattr(module, "PAGE", 3)
+    monkeypatch.setattr(module, "PAGES", 2)
+    history.read(stage.clock.now())
+    for number in range(20):
+        stage.escalated(stage.diagnosed(stage.open(f"svc-{number}")))
+        stage.clock.step(60)
+    for _ in range(6):
+        history.read(stage.clock.now())
+    assert value(history, "sre_incidents_ended_total", outcome="escalated", service="other") == 20
+
+
+def test_what_cannot_move_any_more_is_forgotten(stage, history):
+    """The past is long; what is kept is what is open, what a person may take up again, and the newest minutes."""
+    for number in range(20):
+        recovered(stage, f"svc-{number}")
+        stage.clock.step(3600)
+    escalated = stage.escalated(failed(stage))
+    stage.clock.step(3600)
+    still_open = stage.open("gemma-a")
+    history.read(stage.clock.now())
+    assert set(history._counted) == {escalated.id, still_open.id}
+    history.read(stage.clock.now())
+    assert value(history, "sre_incidents_opened_total", service="other") == 20
+    assert value(history, "sre_recovery_seconds_count", service="other") == 20
+
+
+def test_one_that_is_taken_up_again_adds_what_is_new(stage, history):
+    escalated = stage.escalated(failed(stage))
+    for number in range(3):
+        stage.clock.step(3600)
+        recovered(stage, f"svc-{number}")
+        history.read(stage.clock.now())
+    again = stage.planned(escalated)
+    history.read(stage.clock.now())
+    assert value(history, "sre_plans_total", service="gemma-b") == 2
+    asked = stage.move(again, Phase.ASKED, "asked")
+    stage.escalated(stage.move(asked, Phase.EXPIRED, "nobody answered"))
+    history.read(stage.clock.now())
+    assert value(history, "sre_incidents_ended_total", outcome="escalated", service="gemma-b") == 2
+    assert value(history, "sre_incidents_opened_total", service="gemma-b") == 1
+    assert everything(history) == everything(fresh(stage))
+
+
+def test_an_end_whose_timeline_was_not_read_is_counted_later(stage, history, monkeypatch):
+    (incident,) = opened_by_the_hour(stage, 1)
+    recovered(stage)
+    history.read(stage.clock.now())
+    stage.escalated(incident)
+    real = stage.world.store.timeline
+
+    def down(_incident_id):
+        raise DependencyFailed("the timeline was not read", why="the store is down", hint="try again")
+
+    monkeypatch.setattr(stage.world.store, "timeline", down)
+    with pytest.raises(DependencyFailed):
+        history.read(stage.clock.now())
+    monkeypatch.setattr(stage.world.store, "timeline", real)
+    history.read(stage.clock.now())
+    assert value(history, "sre_incidents_ended_total", outcome="escalated", service="other") == 1
+
+
+def fresh(stage):
+    """What a process counts that starts now and is given the time."""
+    other = History(stage.world.store, WATCHED, ModelPrice(usd_per_million_in=1, usd_per_million_out=4))
+    for _ in range(99):
+        other.read(stage.clock.now())
+    return other
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_the_limits_all_comes_to_the_same_numbers(stage, history, monkeypatch, seed):
+    """Pages, lists and loads of one or two, and lives that begin, go on and end between scrapes."""
+    for where, name, most in (
+        (module, "PAGE", 2), (module, "PAGES", 1), (module, "MOVED", 1), (module, "LEFT", 1),
+        (incident_pages, "OPEN_PAGE", 2), (incident_pages, "OPEN_PAGES", 1),
+    ):  # fmt: skip
+        monkeypatch.setattr(where, name, most)
+    chance, live = random.Random(seed), []
+    for number in range(25):
+        live.append(stage.diagnosed(stage.open(f"svc-{number}")))
+        stage.clock.step(chance.choice((0, 1, 200, 4000)))
+        if chance.random() < 0.5:
+            stage.escalated(live.pop(chance.randrange(len(live))))
+        if chance.random() < 0.3:
+            recovered(stage, f"well-{number}")
+        for _ in range(chance.randrange(4)):
+            history.read(stage.clock.now())
+    for _ in range(99):
+        history.read(stage.clock.now())
+    assert everything(history) == everything(fresh(stage))
