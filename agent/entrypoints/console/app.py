@@ -120,8 +120,7 @@ def make_app(
     if metrics:
         add_metrics(app, console, queue)
     add_answers(app, console)
-    ask = ask or (lambda asked: request_change(world, asked).id)
-    add_services(app, console, ask, lambda asked: preview_change(world, asked))
+    add_services(app, console, ask or _ask_here(world), lambda asked: preview_change(world, asked))
     add_withdrawal(app, console, withdraw or _withdraw_here(world))
     add_commands(app, console, carry_out or (lambda asked: incident_command.carry_out(world, asked)))
     _add_errors(app, console)
@@ -137,6 +136,10 @@ def _require_own_address(settings: Settings, asked_by: Identity) -> None:
             why=f"PUBLIC_URL is {settings.public_url!r}, and answers count only when they come from that address",
             hint="set PUBLIC_URL to the https:// address under which people reach the console",
         )
+
+
+def _ask_here(world: StageContext) -> AskChange:
+    return lambda asked: request_change(world, asked).id
 
 
 def _withdraw_here(world: StageContext) -> Withdraw:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from prometheus_client import CollectorRegistry, Metric, disable_created_metrics
+from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
@@ -18,8 +18,6 @@ from agent.entrypoints.metrics.history import History
 from agent.entrypoints.metrics.incident_pages import OpenIncidents
 from agent.entrypoints.metrics.label_values import class_label, service_label
 from agent.ports.stage_context import StageContext
-
-disable_created_metrics()  # type: ignore[no-untyped-call]  # they would tell when this process began, not the series
 
 
 def _nothing() -> Mapping[str, int]:

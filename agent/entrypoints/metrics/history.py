@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 
 from agent.core.diagnosis.model_price import ModelPrice
 from agent.core.incident.incident import Incident
@@ -28,6 +28,8 @@ LEFT: Final = 200  # incidents that are open no more, or no more listed, and are
 OVERLAP: Final = timedelta(minutes=10)  # by how much the clocks of two writers may differ
 
 Key = tuple[Metric, tuple[str, ...]]
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # they would tell when this process began, not the series
 
 
 @dataclass(slots=True)
