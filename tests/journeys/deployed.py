@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from agent.adapters.bus.pubsub import PubSubBus
 from agent.app import Role, build_app
@@ -63,6 +64,15 @@ class Function:
 
     def post(self, body, path="/", headers=None):
         return self._ask(urllib.request.Request(self.url + path, data=body, headers=headers or {}, method="POST"))
+
+    def post_head(self, length, path="/", headers=None):
+        """Say that so many bytes come, send none, and return the status: who refuses them may not wait for them."""
+        with contextlib.closing(http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=60)) as connection:
+            connection.putrequest("POST", path)
+            for name, value in {"Content-Length": str(length), **(headers or {})}.items():
+                connection.putheader(name, value)
+            connection.endheaders()
+            return connection.getresponse().status
 
     def told(self):
         """Return its log's lines that are JSON, and those that are not."""
