@@ -28,6 +28,7 @@ DRIVERS = ROOT / ".venv-load"
 AGENT = Path(sys.executable).parent / "sre-agent"
 SLOTS = 4
 START_S = 240.0
+LAYERS = 48
 ENV = dict(os.environ)  # noqa: TID251 - passed on to what is run
 
 
@@ -65,10 +66,16 @@ def knee(found: dict[str, Any]) -> tuple[float, str]:
 
 @contextmanager
 def vllm(port: int) -> Iterator[str]:
-    """Serve the lab's tiny Llama with the slots that the flag gives it."""
+    """Serve the lab's tiny Llama with the slots that the flag gives it, made so slow that its client keeps up.
+
+    With its own two layers a step takes 3 ms, and on two cores the tokens of an answer then arrive in one piece; the
+    engine is held to one core, so that the front of the server and the load generator have the other.
+    """
     words = [str(VLLM), "serve", str(MODELS / "real-llama"), "--enforce-eager", "--max-model-len", "2048"]
+    words += ["--load-format", "dummy", "--hf-overrides", json.dumps({"num_hidden_layers": LAYERS})]
     words += ["--max-num-seqs", str(SLOTS), "--served-model-name", "tiny", "--host", "127.0.0.1", "--port", str(port)]
     env = {**ENV, "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
+    env["VLLM_CPU_OMP_THREADS_BIND"] = "0"
     url = f"http://127.0.0.1:{port}"
     with subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
@@ -117,7 +124,7 @@ def main() -> int:
         found["scripted server"] = knee(sweep(Path(folder) / "state", server.url, Path(folder) / "tokenizer", *sizes))
     if args.vllm and lab_is_there():
         with tempfile.TemporaryDirectory() as folder, vllm(args.port) as url:
-            sizes = ("--concurrency", "2,4,8,12", "--context", "192", "--output-tokens", "64", "--requests", "32")
+            sizes = ("--concurrency", "2,4,8,12", "--context", "192", "--output-tokens", "32", "--requests", "32")
             found["vLLM"] = knee(sweep(Path(folder) / "state", url, MODELS / "real-llama", *sizes))
     for name, (requests, bound) in found.items():
         print(f"{name}: {SLOTS} slots, found {requests:g} by {bound}")

@@ -27,6 +27,7 @@ LOOK_S: Final = 0.2
 LEASE_S: Final = 30.0
 STOP_GRACE_S: Final = 3 * DRIVER_START_S  # a driver that ends by itself at its limit has started and sums up besides
 CLOCK_STEP_S: Final = 2.0
+UNREPORTED: Final = 0.05  # a cell is whole where the generator's result lacks no more of its requests than this
 RESERVE_S: Final = 10.0  # charged in advance while a load generator runs, so that what a kill -9 took counts as well
 
 
@@ -355,8 +356,11 @@ def _made(
         outcome, why = Outcome.FAILED, f"the clock of this machine was set by {stepped_s:+.0f} s meanwhile"
     elif result.over_saturated:
         why = f"over-saturated: ended after {len(rows)} of {cell.planned.requests} requests"
-    elif result.unfinished or len(rows) < cell.planned.requests:
+    elif result.unfinished:
         outcome, why = Outcome.PARTIAL, f"{len(rows)} of {cell.planned.requests} requests ended in time"
+    elif missing := cell.planned.requests - len(rows):
+        why = f"the load generator says nothing about {missing} of {cell.planned.requests} requests"
+        outcome = Outcome.PARTIAL if missing > UNREPORTED * cell.planned.requests else Outcome.MEASURED
     return _cell(job, cell, outcome, why=why).with_(measured=measured, rate=result.rate), rows
 
 

@@ -11,6 +11,7 @@ from agent.core.sweep.plateau import (
     LoadPoint,
     Plateau,
     PlateauReason,
+    arrive_in_bundles,
     find_plateau,
     running_at_once,
     running_by_little,
@@ -56,6 +57,7 @@ class ContextFindings(Value):
         cells: Their ids, by concurrency.
         running: Requests that produced tokens at once, per concurrency measured.
         estimated: ``running`` comes from mean times and not from the times of each request.
+        bundled: Concurrencies at which tokens arrived in bundles, so that ``running`` is not known.
         limits: Known limits of the requests that run at once, the lowest first.
         predicted: Requests that run at once, as predicted; None where nothing was.
     """
@@ -65,6 +67,7 @@ class ContextFindings(Value):
     cells: tuple[str, ...]
     running: tuple[tuple[int, float], ...] = ()
     estimated: bool = False
+    bundled: tuple[int, ...] = ()
     limits: tuple[Limit, ...] = ()
     plateau: Plateau
     predicted: int | None = None
@@ -220,6 +223,7 @@ def _context(group: Sequence[Cell], rows: Rows) -> ContextFindings:
         cells=tuple(cell.id for cell in group),
         running=running,
         estimated=bool(running) and not exact,
+        bundled=tuple(cell.planned.concurrency for cell, _ in loads if _is_bundled(rows.get(cell.id, ()))),
         limits=limits_of(first),
         plateau=find_plateau(points, limits_of(first), exact=exact),
         predicted=next((cell.predicted.knee for cell in group if cell.predicted.knee is not None), None),
@@ -227,7 +231,12 @@ def _context(group: Sequence[Cell], rows: Rows) -> ContextFindings:
 
 
 def _at_once(rows: Sequence[RequestRow]) -> float | None:
-    return running_at_once(_decoding(rows)) or None
+    """Return how many ran at once; None where the times of tokens do not say it."""
+    return None if _is_bundled(rows) else running_at_once(_decoding(rows)) or None
+
+
+def _is_bundled(rows: Sequence[RequestRow]) -> bool:
+    return arrive_in_bundles([row.itl_s for row in rows if row.ok and row.itl_s is not None])
 
 
 def _decoding(rows: Sequence[RequestRow]) -> Iterable[tuple[float, float]]:

@@ -12,6 +12,13 @@ SATURATED: Final = 0.95
 """A cell with this share of the highest throughput is at saturation; repeated measurements of one cell differ by a few
 per cent."""
 
+BUNDLED_ITL_S: Final = 0.0003
+"""Tokens of one request that arrive faster on average came in one piece: a step of an engine takes longer, also where
+it yields several tokens. Against vLLM with a step of 3 ms on a busy machine half of the answers came so."""
+
+_BUNDLED: Final = 0.1
+"""With more than this share of such answers the times of first tokens say nothing about when requests ran."""
+
 _SUSTAINED: Final = 0.85
 """The share of the busy time at or below the level that counts as running at once. A client that lags sees requests
 overlap that did not: against vLLM with eight slots on an overloaded machine, more than eight for 7 % of the time."""
@@ -42,6 +49,8 @@ class PlateauReason(StrEnum):
     """Requests wait at a fixed level that no known limit explains."""
     PREFILL = "prefill"
     """Requests wait for their first token, but no fixed number of them runs: prompts wait for other prompts."""
+    NOT_TIMED = "not_timed"
+    """Of some cell nobody knows how many requests produced tokens at once, so nobody knows whether any waited."""
     ACCELERATOR = "accelerator"
     """None waits; throughput stopped growing, so each further request only slows the others."""
     NOT_REACHED = "not_reached"
@@ -67,7 +76,7 @@ class LoadPoint(Value):
 
     Attributes:
         concurrency: Requests that the client kept open at once.
-        running: Requests that produced tokens at once; None where it is not known.
+        running: Requests that produced tokens at once; None where it is not known, 0 where there was no output.
         output_tokens_per_s: Of all requests together.
     """
 
@@ -147,6 +156,15 @@ def running_at_once(intervals: Iterable[tuple[float, float]]) -> int:
     return 0
 
 
+def arrive_in_bundles(itls_s: Sequence[float]) -> bool:
+    """Whether the path to the client, and not the server, decided when tokens arrived.
+
+    Args:
+        itls_s: Mean time between the tokens of each request.
+    """
+    return sum(itl < BUNDLED_ITL_S for itl in itls_s) > _BUNDLED * len(itls_s)
+
+
 def running_by_little(concurrency: int, *, first_token_s: float, latency_s: float) -> float:
     """Estimate how many requests produce tokens at once from mean times alone, by Little's law.
 
@@ -162,6 +180,8 @@ def _waiting(
     ordered: Sequence[LoadPoint], limits: Sequence[Limit], *, exact: bool
 ) -> tuple[PlateauReason | None, int | None, tuple[Limit, ...]]:
     """Why requests wait, from where on, and by which limits; None where none waits or nobody knows."""
+    if any(point.running is None for point in ordered):
+        return PlateauReason.NOT_TIMED, None, ()
     known = [(point.concurrency, point.running) for point in ordered if point.running]
     if not known:
         return None, None, ()

@@ -29,6 +29,7 @@ def plateau_text(context: ContextFindings, made: Provenance) -> str:
         + (f"no known limit lies there ({known})" if known else "no limit of this server is known"),
         PlateauReason.PREFILL: "requests wait for their first token, but no fixed number of them runs at once, so no "
         "limit is named: prompts wait for other prompts",
+        PlateauReason.NOT_TIMED: "how many requests ran at once is not known, so nobody knows whether any waited",
         PlateauReason.ACCELERATOR: f"no request waits; throughput stops growing at {plateau.begins_at}, so each "
         "further request only slows the others",
         PlateauReason.NOT_REACHED: "no request waits and throughput still grows: the plateau lies beyond the highest "
@@ -36,6 +37,16 @@ def plateau_text(context: ContextFindings, made: Provenance) -> str:
         PlateauReason.TOO_FEW: "fewer than two cells have figures, so nothing is said about a plateau",
     }[plateau.reason]
     return f"{name}: {said}{' (estimated from mean times)' if context.estimated else ''}."
+
+
+def bundled_text(context: ContextFindings) -> str:
+    """Say where the time between tokens is not the server's."""
+    at = ", ".join(map(str, context.bundled))
+    return (
+        f"{context_name(context.context_tokens, context.output_tokens)}: at {at} concurrent the tokens of many answers "
+        "arrived in one piece: a proxy keeps them back, or this machine or the server's front is too busy to pass them "
+        "on one by one. TTFT and ITL are those of that path."
+    )
 
 
 def saturation_text(context: ContextFindings, cells: Mapping[str, Cell]) -> str:
@@ -104,6 +115,8 @@ def findings_text(found: Findings, cells: Sequence[Cell]) -> Iterator[str]:
         yield best_text(best, found.target, by_id)
     for context in found.contexts:
         yield " ".join(filter(None, (plateau_text(context, found.provenance), saturation_text(context, by_id))))
+        if context.bundled:
+            yield bundled_text(context)
     yield from filter(None, map(goodput_text, found.best))
     for run in found.rates:
         yield rates_text(run, found.target)

@@ -112,6 +112,19 @@ def test_every_cell_is_measured_and_the_knee_is_where_the_server_has_it(desk: De
     assert [p.cell is None for p in desk.said] == [True, False] * 4
 
 
+@pytest.mark.parametrize(
+    ("loses", "end", "outcome"), [(1, SweepEnd.DONE, Outcome.MEASURED), (8, SweepEnd.FAILED, Outcome.PARTIAL)]
+)
+def test_requests_that_the_generator_does_not_mention_are_said(desk: Desk, loses, end, outcome) -> None:
+    """Nothing was cut off: one of them changes no figure, a quarter of them does."""
+    desk.play(loses=loses)
+    done = desk.run(plan=PLAN.with_(cells=PLAN.cells[-1:]))
+    assert done.end is end
+    sent = done.cells[-1].planned.requests
+    assert done.cells[-1].outcome is outcome
+    assert done.cells[-1].why == f"the load generator says nothing about {loses} of {sent} requests"
+
+
 def test_dropped_cells_are_stored_and_never_sent(desk: Desk) -> None:
     """With the reason."""
     plan = plan_sweep(ASKED, Known(limits=Limits(max_model_len=100)))

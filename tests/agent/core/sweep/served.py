@@ -11,9 +11,13 @@ GRID = (1, 2, 4, 8, 16, 32, 64)
 AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 
 
-def rows_of(concurrency, slots, *, prefill_s=0.02, token_s=0.01, tokens=32, prompt=96, requests=200, seed=1, failing=0):
-    """Return the requests of a closed loop: first come first served, each prefilled and then decoded."""
-    chance = random.Random(seed)
+def rows_of(concurrency, slots, *, prefill_s=0.02, token_s=0.01, tokens=32, prompt=96, requests=200, seed=1, failing=0,
+            bundled=0.0):  # fmt: skip
+    """Return the requests of a closed loop: first come first served, each prefilled and then decoded.
+
+    Of the share ``bundled`` the client sees all tokens at the end, within 2 ms.
+    """
+    chance, path = random.Random(seed), random.Random(seed)
     free, clients, rows = [0.0] * slots, [0.0] * concurrency, []
     for number in range(requests):
         asked = heapq.heappop(clients)
@@ -25,6 +29,8 @@ def rows_of(concurrency, slots, *, prefill_s=0.02, token_s=0.01, tokens=32, prom
         if number < failing:
             rows.append(RequestRow(started_s=asked, latency_s=end - asked, error="503"))
             continue
+        if path.random() < bundled:
+            first = end - 0.002
         itl = (end - first) / (tokens - 1) if tokens > 1 else None
         times = {"started_s": asked, "ttft_s": first - asked, "latency_s": end - asked, "itl_s": itl}
         rows.append(RequestRow(**times, prompt_tokens=prompt, output_tokens=tokens))

@@ -39,6 +39,18 @@ def test_the_slots_of_a_real_server_are_found_although_the_client_lagged():
     assert [limit.bound for limit in context.plateau.limits] == [Bound.MAX_NUM_SEQS]
 
 
+@pytest.mark.parametrize(("share", "known"), [(0.0, True), (0.04, True), (0.2, False), (1.0, False)])
+def test_tokens_that_arrive_in_one_piece_say_nothing_about_waiting(share, known):
+    """Neither a limit nor its absence is told from them; what a busy machine did to vLLM with a step of 3 ms."""
+    cells, rows = sweep_of(8, tokens=64, rows={"bundled": share})
+    (context,) = find(cells, rows).contexts
+    assert (context.plateau.reason is PlateauReason.LIMIT) is known
+    assert (context.plateau.reason is PlateauReason.NOT_TIMED) is not known
+    assert bool(context.bundled) is not known
+    assert context.plateau.saturated_at == 8
+    assert (context.plateau.begins_at == 8) is known
+
+
 def test_without_raw_rows_the_level_is_estimated_and_says_so():
     cells, _ = sweep_of(8)
     (context,) = find(cells, {}).contexts

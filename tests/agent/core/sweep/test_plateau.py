@@ -96,7 +96,8 @@ def test_throughput_that_falls_beyond_its_best_is_said():
 
 def test_without_times_of_requests_saturation_is_all_that_is_said():
     points = [LoadPoint(concurrency=c, running=None, output_tokens_per_s=min(c, 8)) for c in GRID]
-    assert find_plateau(points, [seqs(8)]).limits == ()
+    found = find_plateau(points, [seqs(8)])
+    assert (found.reason, found.begins_at, found.limits, found.saturated_at) == (PlateauReason.NOT_TIMED, None, (), 8)
 
 
 @pytest.mark.parametrize("points", [[], [LoadPoint(concurrency=1, running=1, output_tokens_per_s=5)]])

@@ -64,6 +64,14 @@ def test_p99_of_few_requests_is_said_to_be_the_slowest():
     assert "Fewer" not in said(*few, "ttft_p90<100ms")[0]
 
 
+def test_tokens_in_one_piece_are_said_to_be_the_paths():
+    """No sentence about waiting is made of them."""
+    plateau, path = said(*sweep_of(8, rows={"bundled": 0.5}))
+    assert "how many requests ran at once is not known" in plateau
+    assert "no request waits" not in plateau
+    assert "at 1, 2, 4, 8, 16, 32, 64 concurrent the tokens of many answers arrived in one piece" in path
+
+
 def test_failed_requests_are_said():
     assert said(*sweep_of(8, failing=3))[-1] == "3 of 1,400 requests failed; they stand in no percentile."
 
