@@ -44,6 +44,17 @@ def publish_example(app: App, folder: Path) -> int:
     return len(events)
 
 
+def read_example(app: App, folder: Path) -> None:
+    """Publish the recorded events of an example, and take them in one after another before any other work begins.
+
+    Delivered at once they may open the incident in any order, and its id comes from the entry that did: this way it is
+    the same each time, so that a guide can name it.
+    """
+    publish_example(app, folder)
+    received = f"{Topic.LOG_EVENTS}-sub"
+    app.worker({received: handlers(app)[received]}, threads=0).run_due()
+
+
 def feed(app: App, since: datetime | None) -> datetime | None:
     """Publish what the rehearsal's sink let through since then; return where to go on.
 

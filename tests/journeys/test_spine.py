@@ -191,3 +191,14 @@ def test_a_signal_heard_while_people_are_asked_keeps_nobody_busy(journey) -> Non
     rested = told.incidents()[0]
     assert rested.received == rested.diagnosed_count > asked.received
     assert rested.due_at == rested.plan.expires_at
+
+
+def test_an_example_opens_the_incident_that_the_tutorial_names(journey) -> None:
+    """Its entries are taken in one after another: the last one names no revision, and would open another incident."""
+    from agent.entrypoints.service import read_example
+
+    told = journey(PROBE)
+    read_example(told.installation, ROOT / "examples" / PROBE)
+    assert [i.id for i in told.incidents()] == ["inc-4d24780e817e"]
+    assert told.installation.queue.waiting().get("sre-log-events-sub", 0) == 0
+    assert "sre-agent incidents show inc-4d24780e817e" in (ROOT / "docs" / "tutorial.md").read_text()

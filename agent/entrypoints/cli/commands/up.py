@@ -142,7 +142,7 @@ def _serve(
     from agent.app.leading_platform import leading
     from agent.app.tracing import open_tracer
     from agent.entrypoints.monitor.cluster_monitor import ClusterMonitor
-    from agent.entrypoints.service import Ticker, handlers, publish_example
+    from agent.entrypoints.service import Ticker, handlers, read_example
 
     app = build_app(settings, tracer=open_tracer(settings, Role.SERVICE))
     if sys.stderr.isatty() and not args.verbose and not settings.log_json:
@@ -158,10 +158,10 @@ def _serve(
         ClusterMonitor(app, at.follower, at.services, folder=settings.state, logs=at.logs)
         for at in app.environment.clusters
     ]
-    if args.example:
-        publish_example(app, args.example)
     threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
     _greet(held.getsockname()[:2], app)  # before the workers, whose log would run into its lines
+    if args.example:
+        read_example(app, args.example)
     pool.start()
     ticker.tick()
     ticker.start()
