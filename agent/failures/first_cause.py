@@ -90,16 +90,19 @@ def _unresolved(
     An error of a start that completed is overcome; one while serving is not, whatever was served afterwards, for
     nobody knows whom it struck. A traceback, and the line that announces it, are known by the exception that ends it.
     """
-    known = {s.index for s in sightings if s.signature.role is not Role.HINT and not s.signature.near}
     return [
         index
-        for index in loud
-        if index not in known
-        and is_error_line(body_of(lines[index]))
-        and _end_of_traceback(lines, index, timeline) not in known
-        and not timeline.stopped(index)
-        and not timeline.started_after(index)
+        for index in _unknown_of(lines, loud, sightings, timeline)
+        if is_error_line(body_of(lines[index])) and not timeline.stopped(index) and not timeline.started_after(index)
     ]
+
+
+def _unknown_of(
+    lines: Sequence[str], loud: Sequence[int], sightings: Sequence[Sighting], timeline: Timeline
+) -> list[int]:
+    """The loud lines that no rule knows, neither by themselves nor by the end of the traceback that they announce."""
+    known = {s.index for s in sightings if s.signature.role is not Role.HINT and not s.signature.near}
+    return [at for at in loud if at not in known and _end_of_traceback(lines, at, timeline) not in known]
 
 
 def _end_of_traceback(lines: Sequence[str], head: int, timeline: Timeline) -> int | None:
@@ -234,8 +237,7 @@ def _evidence(lines: Sequence[str], ranked: Sequence[Sighting]) -> tuple[Evidenc
 def _harmless(
     lines: Sequence[str], loud: Sequence[int], sightings: Sequence[Sighting], timeline: Timeline
 ) -> Finding | None:
-    known = {s.index for s in sightings if s.signature.role is not Role.HINT and not s.signature.near}
-    loud = [index for index in loud if index not in known]
+    loud = _unknown_of(lines, loud, sightings, timeline)
     scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
     survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
     notes = only_info(list(lines))

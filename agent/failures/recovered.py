@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
 from agent.failures.text.log_text import failure_candidates
-from agent.failures.text.no_evidence import is_handled, is_quoted
+from agent.failures.text.no_evidence import is_handled, is_quoted, is_refusal
 from agent.failures.text.phases import STARTING, PhaseMark, Timeline
 from agent.failures.text.queues import Queues
 from agent.failures.text.streams import pods_of
@@ -51,8 +51,9 @@ def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[S
     def is_evidence(index: int) -> bool:
         return not is_quoted(lines, index) and (index in kept or not is_handled(lines, index))
 
-    loud = [index for index in failure_candidates(lines) if is_evidence(index)]
-    return [s for s in sightings if s.signature.role not in TROUBLE or is_evidence(s.index)], loud
+    loud = [at for at in failure_candidates(lines) if is_evidence(at) and not is_refusal(lines, at)]
+    stands = [s for s in sightings if s.signature.role not in TROUBLE or is_evidence(s.index)]
+    return [s for s in stands if s.signature.role is not Role.HINT or not is_refusal(lines, s.index)], loud
 
 
 def _classes(sighting: Sighting) -> frozenset[FailureClass]:

@@ -3,7 +3,7 @@
 import re
 
 from agent.failures.rules.rule_input import Fixes, RuleInput, Ruling
-from agent.failures.signature import FailureClass, Phase
+from agent.failures.signature import FailureClass
 
 _FLAG_FIXES: tuple[tuple[str, Fixes], ...] = (
     ("limit-mm-per-prompt", ("set_flag limit_mm_per_prompt", "fix_command_line")),
@@ -25,58 +25,6 @@ _QUANTISERS = ("quantiz", "awq", "gptq", "compressed_tensors", "compressed-tenso
 _QUANTISED_PARAMETER = re.compile(
     r"\.(?:\w{0,20}_scale(?:_inv|_2)?|g_idx|qweight|qzeros|scales|scb|absmax|weight_packed|weight_shape|zero_point)\b"
 )
-
-
-_CALL = re.compile(r'file "([^"\n]{1,300})", line \d{1,6}, in (\w{1,80})')
-_CALLS_SHOWN = 40
-_FRAMES: tuple[tuple[tuple[str, ...], FailureClass, Fixes], ...] = (
-    (
-        ("apply_chat_template", "render_jinja_template", "jinja2/"),
-        FailureClass.CHAT_TEMPLATE_ERROR,
-        ("set_flag chat_template", "upgrade_version", "none_client_side"),
-    ),
-    (
-        ("quantization/", "quant_utils", "quark/", "compressed_tensors/"),
-        FailureClass.UNSUPPORTED_DTYPE_OR_QUANT,
-        ("change_model_or_quantization", "upgrade_version", "none_code_bug"),
-    ),
-    (
-        ("safetensors_weights_iterator", "pt_weights_iterator", "safe_open"),
-        FailureClass.WEIGHTS_UNREADABLE,
-        ("redownload_weights", "fix_mount_permissions"),
-    ),
-    (
-        ("init_distributed_environment", "init_process_group", "pynccl"),
-        FailureClass.NCCL_FAILURE,
-        ("fix_network_nccl", "restart"),
-    ),
-)
-"""Whose work a frame is, by parts of its file and function, most telling first; vLLM 0.32.0 and older source trees."""
-_CONFIGURATION = (
-    *("engine/arg_utils.py", "entrypoints/cli/", "vllm/envs.py", "vllm/config/vllm.py", "vllm/config/scheduler.py"),
-    *("vllm/config/compilation.py", "vllm/config/parallel.py", "vllm/config/cache.py", "vllm/config/lora.py"),
-    "vllm/config/speculative.py",
-)
-"""Files in which vLLM only checks settings against each other; model.py and device.py read the checkpoint too."""
-_ENGINE_LOOP = ("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop")
-_MODEL_CODE = ("model_executor/models/", "transformers/models/", "models/vllm/")
-
-
-def frames(case: RuleInput) -> Ruling:
-    """The frames above an exception say whose work failed; without any that is known, there is no answer."""
-    above = case.text.partition(case.line)[0] if case.line else ""
-    found = _CALL.findall(above)[-_CALLS_SHOWN:]
-    if found and any(part in found[-1][0] for part in _CONFIGURATION):
-        return Ruling(class_=FailureClass.INVALID_FLAG, fixes=("fix_command_line", "upgrade_version"))
-    calls = " ".join(" ".join(call) for call in found)
-    for parts, class_, fixes in _FRAMES:
-        if any(part in calls for part in parts):
-            return Ruling(class_=class_, fixes=fixes)
-    if any(part in calls for part in _ENGINE_LOOP):
-        return Ruling()
-    if case.phase is not Phase.SERVING and any(part in calls for part in _MODEL_CODE):
-        return Ruling(class_=FailureClass.UNSUPPORTED_ARCHITECTURE)
-    return Ruling(class_=FailureClass.UNKNOWN)
 
 
 def import_failure(case: RuleInput) -> Ruling:
@@ -173,35 +121,4 @@ def weights_shape(case: RuleInput) -> Ruling:
             fixes=("upgrade_version", "change_model_or_quantization", "none_code_bug"),
             confidence=0.6,
         )
-    return Ruling()
-
-
-_FEATURES = (
-    *(
-        "speculative",
-        "prefix caching",
-        "chunked prefill",
-        "async scheduling",
-        "cudagraph",
-        "cuda graph",
-        "lora",
-        "eplb",
-    ),
-    *("parallelism", "parallel_size", "sequence-parallel", "parallel is not", "pipeline parallel", "tensor parallel"),
-    *("data parallel", "expert parallel", "context parallel", "logits processor"),
-)
-"""What a flag turns on: of 139 texts in vLLM 0.10 to 0.33 that call one of them unsupported, all end without it."""
-
-
-def unsupported(case: RuleInput) -> Ruling:
-    """The words around 'not supported' say whether a number format, a flag or the model is meant."""
-    if case.has(
-        "fp8", "fp4", "int8", "int4", "bf16", "bfloat16", "float16", "dtype", "quant", "awq", "gptq", "kv cache", "gguf"
-    ):
-        return Ruling(
-            class_=FailureClass.UNSUPPORTED_DTYPE_OR_QUANT,
-            fixes=("change_model_or_quantization", "set_flag kv_cache_dtype auto", "change_accelerator"),
-        )
-    if case.has("--", "argument", "option", "flag", "config", *_FEATURES):
-        return Ruling(class_=FailureClass.INVALID_FLAG, fixes=("fix_command_line", "upgrade_version"))
     return Ruling()

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from agent.failures.rules import build as rules_build
+from agent.failures.rules import frames as rules_frames
 from agent.failures.rules import memory as rules_memory
 from agent.failures.rules import platform as rules_platform
 from agent.failures.rules.rule_input import Rule
@@ -16,11 +17,11 @@ RULES: Mapping[str, Rule] = {
         rules_build.dtype,
         rules_build.capability,
         rules_build.flag,
-        rules_build.frames,
         rules_build.import_failure,
         rules_build.tool_parser,
-        rules_build.unsupported,
         rules_build.weights_shape,
+        rules_frames.frames,
+        rules_frames.unsupported,
         rules_memory.cache_blocks,
         rules_memory.gpu_oom,
         rules_memory.hbm,

@@ -13,7 +13,11 @@ _ARGUMENTS = re.compile(
     r"(?:^|[\s:])(?:Namespace\(|non-default args: \{|(?:Async)?EngineArgs\(|engine \(v[^)]{1,60}\) with config: )"
 )
 _FRAME = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in \S{1,120}\s*$')
-_RAISED = re.compile(r"\braise\b")
+_RAISED = re.compile(r"\braise\b(?! [\w.]{1,80}\(?\s*$)")
+"""Source that raises, with the words that it raises; ``raise NotImplementedError(`` has them on other lines."""
+_BAD_INPUT = re.compile(r"(?:^|[\s.\]])(?:ValueError|TypeError|NotImplementedError|\w{0,40}ValidationError)(?::|$)")
+REFUSING = ("Error in preprocessing prompt inputs", "Error preparing request components", "Error building prompts")
+"""What vLLM 0.6 to 0.33 writes, with a traceback, when it answers a request with 400 (entrypoints, serving.py)."""
 _WARNED = re.compile(r"\.py:\d{1,7}: \w{0,60}Warning: .{1,400}:\s*$")
 _GOES_ON = re.compile(r"\b(?:fall(?:s|ing)? ?back|fallback|ignor(?:ed|ing)|skipp(?:ed|ing))\b", re.IGNORECASE)
 _HEAD = re.compile(
@@ -46,19 +50,32 @@ def is_handled(lines: Sequence[str], index: int) -> bool:
     every line of it: below such a warning, a traceback without that head is another's. Of other loggers' warnings
     nothing tells a traceback of theirs from one that ended the process: the server must write on below it.
     """
-    if _RAISED.search(lines[index]):
+    head = None if _RAISED.search(lines[index]) else _head(lines, index)
+    if head is None or not (is_warning(lines[head]) and _GOES_ON.search(lines[head])):
         return False
+    return bool(_writer(lines[index])[-1]) or _goes_on(lines, index)
+
+
+def is_refusal(lines: Sequence[str], index: int) -> bool:
+    """Whether the line stands in a traceback that vLLM wrote when it refused a request, or ends it with bad input."""
+    body = body_of(lines[index])
+    if not (TRACEBACK in body or is_continued(body) or _BAD_INPUT.search(body)):
+        return False
+    head = _head(lines, index)
+    return head is not None and any(words in lines[head] for words in REFUSING)
+
+
+def _head(lines: Sequence[str], index: int) -> int | None:
+    """The line of the same record directly above the traceback that the line ends, or stands in."""
     written_by = _writer(lines[index])
     for at in range(index, max(0, index - MOST_FRAME_LINES), -1):
         if _writer(lines[at]) != written_by:
-            return False
+            return None
         if TRACEBACK in lines[at]:
-            said, above = lines[at - 1], _writer(lines[at - 1], record=True)
-            own = is_warning(said) and bool(_GOES_ON.search(said)) and above == written_by
-            return own and (bool(written_by[-1]) or _goes_on(lines, index))
+            return at - 1 if _writer(lines[at - 1], record=True) == written_by else None
         if at < index and not is_continued(body_of(lines[at])):
-            return False
-    return False
+            return None
+    return None
 
 
 def _goes_on(lines: Sequence[str], index: int) -> bool:

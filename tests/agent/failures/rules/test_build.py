@@ -85,39 +85,6 @@ def test_prompt_and_answer_are_told_apart(matcher: Matcher, text: str, prompt: i
     assert (fields.get("prompt_tokens"), fields.get("output_tokens")) == (prompt, output)
 
 
-def _traceback(*frames: tuple[str, str], end: str) -> str:
-    calls = "".join(f'  File "/srv/{file}", line 1, in {name}\n    work()\n' for file, name in frames)
-    return f"Traceback (most recent call last):\n{calls}{end}"
-
-
-@pytest.mark.parametrize(
-    ("frames", "class_"),
-    [
-        (
-            (("vllm/entrypoints/chat_utils.py", "apply_hf_chat_template"), ("jinja2/runtime.py", "call")),
-            "chat_template_error",
-        ),
-        (
-            (("vllm/model_executor/models/lamp.py", "__init__"), ("quantization/lamp.py", "create_weights")),
-            "unsupported_dtype_or_quant",
-        ),
-        ((("vllm/model_executor/models/lamp.py", "load_weights"),), "unsupported_architecture"),
-        ((("vllm/distributed/parallel_state.py", "init_distributed_environment"),), "nccl_failure"),
-        ((("vllm/v1/engine/core.py", "run_busy_loop"), ("vllm/v1/core/lamp.py", "glow")), "engine_dead"),
-        ((("srv/lamp.py", "glow"),), "unknown"),
-        ((), "unknown"),
-    ],
-    ids=["template", "quantisation", "model code", "ranks", "serving", "somebody's code", "none"],
-)
-@pytest.mark.parametrize(
-    "end", ["KeyError: 'lamp'", "TypeError: lamp", "AttributeError: 'Lamp' object has no attribute 'x'"]
-)
-def test_an_exception_without_a_known_text_is_told_by_its_frames_and_never_by_its_type(matcher, frames, class_, end):
-    found = matcher.classify(_traceback(*frames, end=end), whole_log=True, platform=None)
-    assert found.class_ == class_
-    assert not found.certain
-
-
 def test_a_reasoning_parser_whose_tokens_are_not_in_the_tokenizer_is_the_wrong_parser(matcher: Matcher) -> None:
     text = (
         "RuntimeError: Gemma4ReasoningParser reasoning parser could not locate think start/end tokens in the tokenizer!"

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.failures.match.matcher import Matcher
-from agent.failures.text.no_evidence import MOST_FRAME_LINES, is_handled, is_quoted
+from agent.failures.text.no_evidence import MOST_FRAME_LINES, REFUSING, is_handled, is_quoted, is_refusal
 
 FRAME = '  File "/srv/vllm/x.py", line 7, in load_model'
 FALLS_BACK = (
@@ -38,6 +38,7 @@ def test_an_error_that_quotes_arguments_is_evidence() -> None:
 def test_source_below_a_frame_is_quoted_and_what_it_raises_is_not() -> None:
     assert is_quoted([FRAME, "    backend_class = ProcessGroupNCCL("], 1)
     assert not is_quoted([FRAME, '    raise RuntimeError("Failed to find C compiler")'], 1)
+    assert is_quoted([FRAME, "    raise NotImplementedError("], 1)
     assert not is_quoted([FRAME, "torch.OutOfMemoryError: CUDA out of memory."], 1)
     assert not is_quoted(["web-1  | " + FRAME, "web-2  |     ProcessGroupNCCL("], 1)
 
@@ -152,3 +153,34 @@ def test_a_bare_traceback_at_the_end_of_a_text_may_have_ended_the_process(matche
     assert matcher.classify("\n".join(ended), whole_log=True, platform=None).class_ == "gpu_oom_weights"
     own = [*UP, REDUCED, *shown("LampError: it is out", REDUCED[:50])]
     assert matcher.classify("\n".join(own), whole_log=True, platform=None).benign
+
+
+PLACE = "(APIServer pid=1) ERROR 05-06 07:12:01 [serving.py:230] "
+ANSWERED = '(APIServer pid=1) INFO:     10.0.0.1:5 - "POST /v1/chat/completions HTTP/1.1" 400 Bad Request'
+
+
+def refused(end: str, head: str = REFUSING[0]) -> list[str]:
+    said = [head, "Traceback (most recent call last):", '  File "/srv/vllm/inputs.py", line 7, in parse']
+    return [PLACE + line for line in [*said, "    raise ValueError(", end]]
+
+
+@pytest.mark.parametrize("head", REFUSING)
+def test_a_traceback_of_a_refused_request_is_no_failure(matcher: Matcher, head: str) -> None:
+    lines = refused("ValueError: a lamp is not supported here", head)
+    assert [is_refusal(lines, at) for at in range(len(lines))] == [False, True, True, True, True]
+    found = matcher.classify("\n".join([*UP, TOKENS, *lines, ANSWERED]), whole_log=True, platform=None)
+    assert (found.class_, found.fix_actions[0]) == ("benign", "none_client_side")
+
+
+@pytest.mark.parametrize(
+    ("end", "head", "class_"),
+    [
+        ("AttributeError: 'NoneType' object has no attribute 'lamp'", REFUSING[0], "unknown"),
+        ("ValueError: the lamp is out", "Error in the lamp", "unknown"),
+        ("ValueError: This model's maximum context length is 4096 tokens", REFUSING[0], "context_length_exceeded"),
+    ],
+    ids=["a fault of the server", "another record", "a refusal with a class of its own"],
+)
+def test_what_is_more_than_a_refused_request_stays_evidence(matcher: Matcher, end: str, head: str, class_: str) -> None:
+    text = "\n".join([*UP, TOKENS, *refused(end, head)])
+    assert matcher.classify(text, whole_log=True, platform=None).class_ == class_

@@ -1,0 +1,130 @@
+"""Whose work failed: the frames of a traceback name it where the text of the exception is unknown."""
+
+import re
+from dataclasses import dataclass
+
+from agent.failures.rules.rule_input import Fixes, RuleInput, Ruling
+from agent.failures.signature import FailureClass, Phase
+from agent.failures.text.log_text import TRACEBACK
+
+_CALL = re.compile(r'file "([^"\n]{1,300})", line \d{1,6}, in (<?\w{1,80})')
+_CALLS_SHOWN = 40
+_ENGINE_LOOP = ("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Work:
+    """A kind of work: parts of a file's path and names of functions, and what it means when it fails."""
+
+    files: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    class_: FailureClass
+    fixes: Fixes
+
+    def holds(self, file: str, function: str) -> bool:
+        return function in self.functions or any(part in file for part in self.files)
+
+
+_QUANTISATION = _Work(
+    files=(
+        *("quantization/", "quant_utils", "quark/", "compressed_tensors/", "scaled_mm/", "/kernels/linear/"),
+        *("fused_moe/experts/", "fused_moe/oracle/"),
+    ),
+    class_=FailureClass.UNSUPPORTED_DTYPE_OR_QUANT,
+    fixes=("change_model_or_quantization", "upgrade_version", "none_code_bug"),
+)
+_SETTINGS = _Work(
+    files=("vllm/config/", "vllm/config.py", "engine/arg_utils.py", "entrypoints/cli/", "vllm/envs.py"),
+    class_=FailureClass.INVALID_FLAG,
+    fixes=("fix_command_line", "upgrade_version"),
+)
+_MODEL_CODE = _Work(
+    files=(
+        *("model_executor/models/", "transformers/models/", "transformers_modules/", "vllm/models/"),
+        *("vllm/transformers_utils/", "vllm/tokenizers/", "vllm/platforms/", "vllm/lora/"),
+    ),
+    class_=FailureClass.UNSUPPORTED_ARCHITECTURE,
+    fixes=("upgrade_version", "none_code_bug", "change_model_or_quantization"),
+)
+_WORK = (
+    _Work(
+        files=("jinja2/",),
+        functions=("apply_chat_template", "render_jinja_template"),
+        class_=FailureClass.CHAT_TEMPLATE_ERROR,
+        fixes=("set_flag chat_template", "upgrade_version", "none_client_side"),
+    ),
+    _QUANTISATION,
+    _Work(
+        files=("model_loader/", "safetensors/"),
+        functions=("safetensors_weights_iterator", "pt_weights_iterator", "safe_open"),
+        class_=FailureClass.WEIGHTS_UNREADABLE,
+        fixes=("redownload_weights", "fix_mount_permissions"),
+    ),
+    _Work(
+        functions=("init_distributed_environment", "init_process_group", "__init_pynccl"),
+        files=("pynccl",),
+        class_=FailureClass.NCCL_FAILURE,
+        fixes=("fix_network_nccl", "restart"),
+    ),
+    _MODEL_CODE,
+)
+"""Read in vLLM 0.10 to 0.33. Of one traceback the innermost frame that is known decides: it is where the error rose."""
+
+_NUMBERS = ("fp8", "fp4", "int8", "int4", "bf16", "bfloat16", "float16", "dtype", "quant", "awq", "gptq", "gguf")
+_FEATURES = (
+    *("speculative", "prefix caching", "chunked prefill", "async scheduling", "cudagraph", "cuda graph", "lora"),
+    *("eplb", "parallelism", "parallel_size", "sequence-parallel", "parallel is not", "pipeline parallel"),
+    *("tensor parallel", "data parallel", "expert parallel", "context parallel", "logits processor"),
+)
+"""What a flag turns on: of 139 texts in vLLM 0.10 to 0.33 that call one of them unsupported, all end without it."""
+
+
+def frames(case: RuleInput) -> Ruling:
+    """The frames above an exception say whose work failed; without any that is known, there is no answer."""
+    calls = _calls(case)
+    if calls and _SETTINGS.holds(*calls[-1]):
+        return _refused_setting(case)
+    work = _innermost(calls)
+    if work is _MODEL_CODE and case.phase is Phase.SERVING:
+        work = None
+    if work is not None:
+        return Ruling(class_=work.class_, fixes=work.fixes)
+    looped = any(function in _ENGINE_LOOP for _, function in calls)
+    return Ruling() if looped else Ruling(class_=FailureClass.UNKNOWN)
+
+
+def unsupported(case: RuleInput) -> Ruling:
+    """The words around 'not supported', then the frames, say whether a number format, a flag or the model is meant."""
+    if case.has(*_NUMBERS, "kv cache", "kv-cache"):
+        return Ruling(
+            class_=FailureClass.UNSUPPORTED_DTYPE_OR_QUANT,
+            fixes=("change_model_or_quantization", "set_flag kv_cache_dtype auto", "change_accelerator"),
+        )
+    calls = _calls(case)
+    if case.has("--", "argument", "option", "flag", "config", *_FEATURES) or (calls and _SETTINGS.holds(*calls[-1])):
+        return Ruling(class_=FailureClass.INVALID_FLAG, fixes=_SETTINGS.fixes)
+    if _innermost(calls) is _QUANTISATION:
+        return Ruling(class_=_QUANTISATION.class_, fixes=_QUANTISATION.fixes)
+    return Ruling()
+
+
+def _refused_setting(case: RuleInput) -> Ruling:
+    """Settings are checked against each other, against the checkpoint's numbers, and against the devices there are."""
+    if case.has("quant", "dtype"):
+        return Ruling(class_=_QUANTISATION.class_, fixes=_QUANTISATION.fixes)
+    if case.has("heads", "divisible by tensor"):
+        return Ruling(class_=FailureClass.TP_SHAPE_MISMATCH, fixes=("set_flag tensor_parallel_size",))
+    if case.has("device"):
+        return Ruling(class_=FailureClass.UNKNOWN)
+    return Ruling(class_=_SETTINGS.class_, fixes=_SETTINGS.fixes)
+
+
+def _calls(case: RuleInput) -> list[tuple[str, str]]:
+    """File and function of the frames of the last traceback above the decisive line, outermost first."""
+    above = case.text.partition(case.line)[0] if case.line else ""
+    return _CALL.findall(above.rpartition(TRACEBACK.lower())[2])[-_CALLS_SHOWN:]
+
+
+def _innermost(calls: list[tuple[str, str]]) -> _Work | None:
+    found = (work for call in reversed(calls) for work in _WORK if work.holds(*call))
+    return next(found, None)

@@ -1,0 +1,91 @@
+"""An exception without a known text is told by the innermost frame whose work is known."""
+
+import pytest
+
+from agent.failures.match.matcher import Matcher
+
+CORE = ("vllm/v1/engine/core.py", "run_engine_core")
+LOAD = ("vllm/model_executor/model_loader/base_loader.py", "load_model")
+MODEL = ("vllm/model_executor/models/lamp.py", "__init__")
+
+
+def traceback(*frames: tuple[str, str], end: str) -> str:
+    calls = "".join(f'  File "/srv/{file}", line 1, in {name}\n    work()\n' for file, name in frames)
+    return f"Traceback (most recent call last):\n{calls}{end}"
+
+
+@pytest.mark.parametrize(
+    ("frames", "class_"),
+    [
+        (
+            (("vllm/entrypoints/chat_utils.py", "apply_hf_chat_template"), ("jinja2/runtime.py", "call")),
+            "chat_template_error",
+        ),
+        ((CORE, LOAD, MODEL, ("quantization/lamp.py", "create_weights")), "unsupported_dtype_or_quant"),
+        ((CORE, LOAD, MODEL, ("torch/nn/modules/module.py", "__getattr__")), "unsupported_architecture"),
+        ((CORE, ("quantization/lamp.py", "apply"), MODEL), "unsupported_architecture"),
+        ((CORE, LOAD), "weights_unreadable"),
+        ((CORE, ("vllm/lora/lamp.py", "load")), "unsupported_architecture"),
+        ((CORE, ("vllm/distributed/parallel_state.py", "init_distributed_environment")), "nccl_failure"),
+        ((("vllm/v1/engine/core.py", "run_busy_loop"), ("vllm/v1/core/lamp.py", "glow")), "engine_dead"),
+        ((("vllm/entrypoints/cli/serve.py", "cmd"), ("vllm/config/lamp.py", "__post_init__")), "invalid_flag"),
+        ((("vllm/config/lamp.py", "__post_init__"), ("srv/lamp.py", "glow")), "unknown"),
+        ((("srv/lamp.py", "glow"),), "unknown"),
+        ((), "unknown"),
+    ],
+    ids=[
+        "template", "quantisation", "model code", "model code inside quantisation", "loading", "adapters", "ranks",
+        "serving", "settings", "called by settings", "somebody's code", "none",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "end", ["KeyError: 'lamp'", "TypeError: lamp", "AttributeError: 'Lamp' object has no attribute 'x'"]
+)
+def test_an_exception_without_a_known_text_is_told_by_its_frames_and_never_by_its_type(
+    matcher: Matcher, frames: tuple[tuple[str, str], ...], class_: str, end: str
+) -> None:
+    found = matcher.classify(traceback(*frames, end=end), whole_log=True, platform=None)
+    assert found.class_ == class_
+    assert not found.certain
+
+
+def test_the_frames_say_more_than_the_end_of_the_engine_below_them(matcher: Matcher) -> None:
+    ended = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
+    text = "Process EngineCore:\n" + traceback(CORE, LOAD, MODEL, end="ValueError: lamps want an even number") + "\n"
+    found = matcher.classify(text + ended, whole_log=True, platform=None)
+    assert found.class_ == "unsupported_architecture"
+    nowhere = "Process EngineCore:\n" + traceback(CORE, end="ValueError: lamps want an even number") + "\n"
+    assert matcher.classify(nowhere + ended, whole_log=True, platform=None).class_ == "engine_dead"
+
+
+@pytest.mark.parametrize(
+    ("said", "class_"),
+    [
+        ("lamps want an even number", "invalid_flag"),
+        ("the dtype of a lamp is another", "unsupported_dtype_or_quant"),
+        ("7 heads are too many", "tp_shape_mismatch"),
+        ("no device was found for it", "unknown"),
+    ],
+)
+def test_a_refused_setting_may_be_one_of_the_checkpoint_or_the_device(matcher: Matcher, said: str, class_: str) -> None:
+    text = traceback(("vllm/config/lamp.py", "__post_init__"), end=f"ValueError: {said}")
+    assert matcher.classify(text, whole_log=True, platform=None).class_ == class_
+
+
+@pytest.mark.parametrize(
+    ("frame", "said", "class_"),
+    [
+        (MODEL, "lamps are not supported", "unsupported_architecture"),
+        (MODEL, "FP8 lamps are not supported", "unsupported_dtype_or_quant"),
+        (MODEL, "pipeline parallelism is not supported for lamps", "invalid_flag"),
+        (("vllm/config/lamp.py", "check"), "lamps are not supported", "invalid_flag"),
+        (("quantization/lamp.py", "create_weights"), "lamps are not supported", "unsupported_dtype_or_quant"),
+    ],
+)
+def test_what_is_not_supported_is_told_by_words_and_then_by_the_frame(
+    matcher: Matcher, frame: tuple[str, str], said: str, class_: str
+) -> None:
+    """The source line that raises has the type alone: the words stand at the end."""
+    text = traceback(CORE, LOAD, frame, end=f"NotImplementedError: {said}")
+    text = text.replace("    work()\nNot", "    raise NotImplementedError(\nNot")
+    assert matcher.classify(text, whole_log=True, platform=None).class_ == class_
