@@ -287,6 +287,9 @@ class VersionRules:
         version: "0.26.0".
         default_utilisation: Of ``--gpu-memory-utilization``.
         graph_estimate_subtracted: The budget gives up an estimate for CUDA graphs.
+        profiles_graphs: Two graphs of every kind are captured to estimate the rest, over a KV cache of a block for each
+            token of the largest captured size, whether or not the estimate is subtracted.
+        profiles_graphs_by_sequence: That cache has no more blocks than sequences.
         tokens_from_concurrency: "KV cache size" is concurrency x length, not blocks x block size.
         counts_in_flight_batches: Sliding windows are sized for every batch in flight.
         reserves_null_block: One block is held back when one request's need is checked.
@@ -332,6 +335,8 @@ class VersionRules:
     keeps_large_blocks_whole: bool
     raises_batch_to_mm_item: bool
     offloads_towers_first: bool
+    profiles_graphs: bool = False
+    profiles_graphs_by_sequence: bool = False
     very_large_card_batch: bool = False
     caches_recurrent_prefixes: bool = False
     pads_unequal_pages: bool = False

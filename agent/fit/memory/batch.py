@@ -26,6 +26,7 @@ class Effective:
         max_num_seqs: Sequences of one step.
         utilisation: Share of device memory.
         captured: Batch sizes of CUDA graphs; 0 without graphs.
+        largest_captured: The largest of them; 0 without graphs.
         item_tokens: Largest multimodal item; 0 if none or not attended to as a whole.
         item_splits: It may be split over steps; else it must fit in one.
         batch_given: ``max_num_batched_tokens`` stood among the flags.
@@ -38,6 +39,7 @@ class Effective:
     max_num_seqs: int
     utilisation: float
     captured: int
+    largest_captured: int
     item_tokens: int
     item_splits: bool
     batch_given: bool
@@ -61,13 +63,15 @@ def effective(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, ru
         batch = min(seqs * length, batch)
     if flags.max_num_seqs is None:
         seqs = min(seqs, batch)
+    captured = captured_sizes(flags, seqs, batch, rules) if accelerator.is_gpu else frozenset()
     return Effective(
         max_model_len=length,
         auto_length=flags.max_model_len == AUTO,
         max_num_batched_tokens=batch,
         max_num_seqs=seqs,
         utilisation=flags.gpu_memory_utilization or rules.default_utilisation,
-        captured=captured_sizes(flags, seqs, batch, rules) if accelerator.is_gpu else 0,
+        captured=len(captured),
+        largest_captured=max(captured, default=0),
         item_tokens=item,
         item_splits=model.vision is not None and model.vision.splittable,
         batch_given=flags.max_num_batched_tokens is not None,
@@ -105,22 +109,21 @@ def _overlaps_guesses(flags: Flags) -> bool:
     return asked is None or not asked.method or asked.method.endswith("_mtp") or asked.method in _OVERLAPPING_METHODS
 
 
-def captured_sizes(flags: Flags, seqs: int, batched_tokens: int, rules: VersionRules) -> int:
-    """How many batch sizes are captured: 1, 2, 4, steps of 8 to 256 and of 16 to min(512, 2 x seqs); once 8 throughout.
+def captured_sizes(flags: Flags, seqs: int, batched_tokens: int, rules: VersionRules) -> frozenset[int]:
+    """Which batch sizes are captured: 1, 2, 4, steps of 8 to 256 and of 16 to min(512, 2 x seqs); once 8 throughout.
 
     Source: vllm/config/vllm.py 807-882, version 0.11.2; vllm/config.py 4030-4036, version 0.8.5; read 2026-11-22.
     """
     if flags.enforce_eager or flags.cudagraph_mode == "NONE" or flags.compilation_level == 0:
-        return 0
+        return frozenset()
     if flags.cudagraph_capture_sizes is not None:
-        return len({size for size in flags.cudagraph_capture_sizes if size <= batched_tokens})
+        return frozenset(size for size in flags.cudagraph_capture_sizes if size <= batched_tokens)
     usual = 512 if rules.captures_all_sizes else min(512, 2 * seqs)
     largest = min(flags.max_cudagraph_capture_size or usual, batched_tokens)
-    sizes = {size for size in (1, 2, 4) if size <= largest}
+    sizes = frozenset(size for size in (1, 2, 4) if size <= largest)
     if rules.captures_by_eights:
-        return len(sizes | set(range(8, largest + 1, 8)))
-    sizes |= set(range(8, min(largest + 1, 256), 8)) | set(range(256, largest + 1, 16))
-    return len(sizes)
+        return sizes | frozenset(range(8, largest + 1, 8))
+    return sizes | frozenset(range(8, min(largest + 1, 256), 8)) | frozenset(range(256, largest + 1, 16))
 
 
 def _defaults(accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules) -> tuple[int, int]:

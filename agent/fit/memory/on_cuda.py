@@ -9,7 +9,7 @@ from agent.fit.bounds import GIB, Bounds, independent_sum
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.fit_verdict import Step, decide
-from agent.fit.memory.kv_cache import cache_bytes_per_element, default_block_tokens, plan_layout
+from agent.fit.memory.kv_cache import KvLayout, cache_bytes_per_element, default_block_tokens, plan_layout
 from agent.fit.memory.kv_pool import Pool, fill_pool
 from agent.fit.memory.overheads import (
     SOURCE,
@@ -88,11 +88,10 @@ def predict_on_cuda(
     Source: vllm/v1/worker/gpu_worker.py determine_available_memory and v1/worker/utils.py request_memory.
     """
     terms = _terms(model, accelerator, flags, rules, run=run, draft=draft)
-    width = cache_bytes_per_element(flags.kv_cache_dtype, model.quant.base_bytes_per_param)
-    block = flags.block_size or default_block_tokens(model)
-    layout = plan_layout(model, flags, block_tokens=block, bytes_per_element=width, rules=rules, draft=draft)
+    layout = _layout(model, flags, rules, draft)
     pool = fill_pool(layout, terms.pool, flags, rules, run=run, needs=needs)
-    outcome = decide(_steps(terms, pool, auto=run.auto_length), verdict)
+    profiled = _blocks_of_graph_profile(model, accelerator, rules, run) * layout.bytes_per_block
+    outcome = decide(_steps(terms, pool, auto=run.auto_length, graph_profile=profiled), verdict)
     return FitReport(
         fits=outcome.fits,
         reason=outcome.reason,
@@ -127,6 +126,12 @@ def predict_on_cuda(
         max_num_seqs=run.max_num_seqs,
         estimated_max_model_len=pool.longest,
     )
+
+
+def _layout(model: ModelFacts, flags: Flags, rules: VersionRules, draft: ModelFacts | None) -> KvLayout:
+    width = cache_bytes_per_element(flags.kv_cache_dtype, model.quant.base_bytes_per_param)
+    block = flags.block_size or default_block_tokens(model)
+    return plan_layout(model, flags, block_tokens=block, bytes_per_element=width, rules=rules, draft=draft)
 
 
 def _terms(
@@ -177,8 +182,31 @@ def _samples_beyond_profile(model: ModelFacts, rules: VersionRules) -> bool:
     """
     if not rules.keeps_first_runner or rules.assumptions or model.architecture == "DeepseekV2ForCausalLM":
         return rules.samples_beyond_profile
-    first = any(layer.experts or layer.recurrent is not None for layer in model.layers)
-    return rules.samples_beyond_profile and not first
+    return rules.samples_beyond_profile and not _is_kept_by_first_runner(model)
+
+
+def _blocks_of_graph_profile(
+    model: ModelFacts, accelerator: AcceleratorFacts, rules: VersionRules, run: Effective
+) -> int:
+    """Blocks of the KV cache over which graphs are profiled, before the real one is sized.
+
+    Few bytes for plain attention (16 tokens a block), but 10.3 GiB for Qwen 3.5 35B-A3B, whose recurrent layers make
+    blocks of 1,056 tokens: 0.18.0 printed "num_gpu_blocks_override=512" and ran out of memory on 44 GiB.
+
+    Source: v1/worker/gpu_model_runner.py _init_minimal_kv_cache_for_profiling of 0.18.0, 0.19.0, 0.21.0 to 0.27.0,
+    0.29.0 and 0.33.0 (Model Runner V2 profiles none before 0.29), and gpu_worker.py determine_available_memory (ROCm
+    from 0.26 on), read 2026-11-23.
+    """
+    on_rocm = accelerator.kind is AcceleratorKind.ROCM and not rules.profiles_graphs_by_sequence
+    if not rules.profiles_graphs or on_rocm or (rules.keeps_first_runner and not _is_kept_by_first_runner(model)):
+        return 0
+    if rules.profiles_graphs_by_sequence:
+        return min(run.largest_captured, run.max_num_seqs)
+    return run.largest_captured
+
+
+def _is_kept_by_first_runner(model: ModelFacts) -> bool:
+    return any(layer.experts or layer.recurrent is not None for layer in model.layers)
 
 
 def _applied(accelerator: AcceleratorFacts, estimate: Bounds, rules: VersionRules) -> Bounds:
@@ -194,8 +222,8 @@ def _keeps_flash_2_buffers(model: ModelFacts, accelerator: AcceleratorFacts, rul
     return major == 8 and model.family != "gemma-4" and rules.flash_2_graph_buffers
 
 
-def _steps(terms: Terms, pool: Pool, *, auto: bool) -> list[Step]:
-    """The six steps of start-up in their order."""
+def _steps(terms: Terms, pool: Pool, *, auto: bool, graph_profile: int) -> list[Step]:
+    """The steps of start-up in their order."""
     t = terms
     loading = independent_sum((t.weights, Bounds.exactly(t.transient), t.context))
     profiling = independent_sum((t.weights, t.activations, t.non_torch, t.context))
@@ -206,6 +234,8 @@ def _steps(terms: Terms, pool: Pool, *, auto: bool) -> list[Step]:
         Step(reason=FitReason.PROFILE, need=profiling, margin=independent_sum((t.total, profiling.negated()))),
     ]
     if t.given_pool is None:
+        if graph_profile:
+            steps.append(_profile_graphs(t, graph_profile))
         need = independent_sum((t.working, t.applied, Bounds.exactly(1)))
         steps.append(Step(reason=FitReason.NO_KV, need=need, margin=t.pool - Bounds.exactly(1)))
     if not auto or not pool.longest or pool.demand_bytes > pool.bytes_per_request:
@@ -217,6 +247,13 @@ def _steps(terms: Terms, pool: Pool, *, auto: bool) -> list[Step]:
 def _unasked(t: Terms) -> Bounds:
     """Memory of the device that the budget leaves alone."""
     return Bounds(low=t.total.low - t.budget.low, best=t.total.best - t.budget.best, high=t.total.high - t.budget.high)
+
+
+def _profile_graphs(t: Terms, blocks_bytes: int) -> Step:
+    """Device memory while two graphs of every kind are captured over a KV cache of their own; activations are free."""
+    graphs = Bounds(low=0, best=t.graphs.best // 4, high=t.graphs.high)
+    need = independent_sum((t.weights, t.non_torch, t.context, t.draft, graphs, Bounds.exactly(blocks_bytes)))
+    return Step(reason=FitReason.GRAPH_CAPTURE, need=need, margin=independent_sum((t.total, need.negated())))
 
 
 def _capture(t: Terms) -> Step:

@@ -194,3 +194,28 @@ def test_the_sampler_sorts_in_pytorch_until_the_triton_one(ask, version, sorts):
     """FlashInfer is opt-in, and apply_top_k_top_p sorts: 33 bytes for each of 1,024 rows of 200,064 logits."""
     report = ask("MiniMaxAI/MiniMax-M2", "nvidia-h100-80gb", "--tensor-parallel-size 4", vllm=version)
     assert (report.overheads.activations.high > 6 * GIB) is sorts
+
+
+def test_graphs_are_profiled_over_blocks_that_recurrent_layers_make_long(ask):
+    """0.18.0 ran out of memory there: 512 blocks of 1,056 tokens, 1.03 GiB a layer for Qwen 3.5 (L4, L40S)."""
+    flags = "--dtype bfloat16 --kv-cache-dtype fp8 --max-model-len 1024 --max-num-seqs 256 --language-model-only"
+    failed = ask("Qwen/Qwen3.5-9B", "nvidia-l4", flags, vllm="0.18.0")
+    assert (failed.fits, failed.reason.value) == (False, "graph_capture")
+    assert failed.shortfall_bytes.best > 2 * GIB
+    for more, version in (("--enforce-eager", "0.18.0"), ("--max-cudagraph-capture-size 8", "0.18.0"), ("", "0.17.0")):
+        assert ask("Qwen/Qwen3.5-9B", "nvidia-l4", f"{flags} {more}", vllm=version).fits is not False
+
+
+def test_from_0_26_on_that_cache_has_no_more_blocks_than_sequences(ask):
+    flags = "--max-model-len 1024 --max-num-seqs 8 --max-cudagraph-capture-size 512 --language-model-only"
+    before, after = (ask("Qwen/Qwen3.5-9B", "nvidia-l4", flags, vllm=version) for version in ("0.25.1", "0.26.0"))
+    assert (before.reason.value, after.fits) == ("graph_capture", True)
+
+
+def test_short_blocks_and_the_second_runner_leave_the_graph_profile_alone(ask):
+    for model, version in (
+        ("Qwen/Qwen3-8B", "0.19.0"),
+        ("Qwen/Qwen3-8B", "0.27.0"),
+        ("google/gemma-4-12B-it", "0.23.0"),
+    ):
+        assert ask(model, "nvidia-rtx-5090", "--max-model-len 4096", vllm=version).fits is True
