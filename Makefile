@@ -10,6 +10,12 @@ EXAMPLE ?= examples/gemma4-26b-l4-startup-probe
 STATE ?= state
 LAB ?= state/lab-model
 PYTEST_ARGS ?=
+# About half of a test's time is waiting for processes, browsers and emulators: two workers for each core, at most eight.
+WORKERS ?= $(shell n=$$((2 * $$(getconf _NPROCESSORS_ONLN))); echo $$((n < 8 ? n : 8)))
+SPREAD := -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+
+# Tests start hundreds of Python processes; without bytecode each compiles the agent anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install run reset kube quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov manifests audit lab-model terraform-bindings sbom ci-extra load-driver clients stranger package site .prometheus
@@ -48,7 +54,7 @@ test: check unit clients stranger ## Everything that CI runs
 	@echo "== all checks passed =="
 
 coverage: install ## Measure what the unit tests and journeys reach in agent/, against the floor in pyproject.toml
-	@$(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report=term:skip-covered --cov-report=html:.coverage-html \
+	@$(BIN)/pytest $(SPREAD) --cov --cov-report=term:skip-covered --cov-report=html:.coverage-html \
 		$(PYTEST_ARGS) tests/agent tests/contracts tests/journeys
 
 matrix: ## Run the unit tests under each Python from 3.11 to 3.13 that is installed; the others are named
@@ -69,7 +75,7 @@ imports: install
 	@echo "== import contracts ==" && $(BIN)/lint-imports --no-logo 2>&1 | tail -n 4; test $${PIPESTATUS[0]} -eq 0
 
 unit: install tools
-	@echo "== tests (some minutes; skipped ones say why) ==" && $(BIN)/pytest -n 2 --dist loadgroup -rs $(PYTEST_ARGS)
+	@echo "== tests (some minutes; skipped ones say why) ==" && $(BIN)/pytest $(SPREAD) -rs $(PYTEST_ARGS)
 
 clients: install ## Under CI=true: other people's AI clients ask our MCP server
 	@if [ -n "$$CI" ]; then echo "== other people's AI clients (set up in about a minute) ==" && $(BIN)/python -m tools.mcp_clients; fi
@@ -105,7 +111,7 @@ tools: ## Under CI=true: install the browser that the page tests drive
 		|| { rm -rf "$(CURDIR)/$@"; echo "Prometheus could not be fetched; its tests say so"; }
 
 soak: install ## The large counts of the promises (long)
-	@SOAK=1 $(BIN)/pytest -n 2 --dist loadgroup -rs tests/simulation tests/journeys
+	@SOAK=1 $(BIN)/pytest $(SPREAD) -rs tests/simulation tests/journeys
 
 simulate: install ## Replay one seed: make simulate SEED=4711
 	@$(BIN)/python -m tests.simulation.replay_seed $(SEED)

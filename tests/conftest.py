@@ -11,6 +11,7 @@ from tests import firestore_emulator as firestore
 from tests import kube
 from tests import pubsub_emulator as pubsub
 from tests.outside import absent
+from tests.scheduling import FilesAndGroups, order
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test asks the model hub; those that need one start their own
 
@@ -77,6 +78,13 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "kube_plane" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("kube"), append=False)
+    if items and getattr(items[0].config.option, "loadgroup", False):
+        items.sort(key=order)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return FilesAndGroups(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 @pytest.hookimpl(trylast=True)

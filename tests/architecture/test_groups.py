@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+from tests.scheduling import FilesAndGroups
+
 
 @pytest.mark.xdist_group("kube")
 def test_a_test_of_a_group_is_known_by_it_to_the_workers(request: pytest.FixtureRequest) -> None:
@@ -12,3 +14,18 @@ def test_a_test_of_a_group_is_known_by_it_to_the_workers(request: pytest.Fixture
         pytest.skip("not run by make test: one process, or tests spread without groups")
     assert os.environ["PYTEST_XDIST_WORKER"]
     assert request.node.nodeid.endswith("@kube")
+
+
+@pytest.mark.parametrize(
+    ("test", "piece"),
+    {
+        "tests/agent/a/test_b.py::test_c[d::e]": "tests/agent/a/test_b.py",
+        "tests/agent/a/test_b.py::TestB::test_c": "tests/agent/a/test_b.py",
+        "tests/agent/a/test_b.py::test_c@kube": "kube",
+        "tests/journeys/test_b.py::test_c[d]": "tests/journeys/test_b.py::test_c[d]",
+        "tests/journeys/test_b.py::test_c[d]@kube": "kube",
+    }.items(),
+)
+def test_a_file_of_short_tests_is_one_piece_of_work_and_a_long_test_is_one_alone(test: str, piece: str) -> None:
+    """A group stays whole, whichever file its tests stand in."""
+    assert FilesAndGroups._split_scope(FilesAndGroups.__new__(FilesAndGroups), test) == piece
