@@ -2,6 +2,7 @@
 
     SreError
     |- InputRejected        the sender: the body, file, flag or name can never work as it is
+    |  |- NotFound          the sender: nothing of ours has the ID or name that was given
     |  `- SettingsRejected  the operator: all mistakes of the settings at once
     |     `- ExtraMissing   the operator: an optional part of the package is not installed
     |- StateConflict        a rival: somebody else wrote first; load again and look
@@ -52,6 +53,10 @@ class SreError(Exception):
 
 class InputRejected(SreError):
     """The input can never work as it is: refuse it, keep it for a person, do not try again."""
+
+
+class NotFound(InputRejected):
+    """Nothing of ours has the ID or name that was given."""
 
 
 class SettingsRejected(InputRejected):

@@ -10,9 +10,16 @@ from agent.core.database_pair import DatabasePairing
 from agent.core.decision.audit import AuditRow
 from agent.core.incident.incident import Event, Incident
 from agent.entrypoints.console.render import SCRIPT_PATH, STYLE_PATH
-from agent.entrypoints.http.change_requests import Asked, RequestShown, Withdrawn
-from agent.entrypoints.http.incident_commands import IncidentShown, Told
-from agent.entrypoints.http.operators import Body, ChangesAsked, ListAsked, RecordAsked, Recorded, Turn
+from agent.entrypoints.http.change_requests import ChangeBody, RequestShown, WithdrawalBody
+from agent.entrypoints.http.incident_commands import CommandBody, IncidentShown
+from agent.entrypoints.http.operators import (
+    AuditQuery,
+    ChangesQuery,
+    DecisionBody,
+    IncidentsQuery,
+    KillSwitchBody,
+    Recorded,
+)
 from agent.entrypoints.http.sweep_requests import SweepBody, SweepShown
 from agent.entrypoints.http.webhook_request import WebhookAnswer, WebhookRecorded
 from agent.ports.control import KillSwitch, Limits
@@ -94,23 +101,23 @@ SIGNED: Final = {
         takes={JSON: WebhookAnswer},
         headers={"webhook-id": True, "webhook-timestamp": True},
         gives={JSON: WebhookRecorded},
-        refuses=(400, 401, 403, 409, 503),
+        refuses=(400, 401, 403, 404, 409, 503),
     ),
 }
 OPERATORS: Final = {
-    ("POST", "/decisions"): _act(Body, Recorded),
-    ("POST", "/requests"): _act(Asked, RequestShown),
-    ("POST", "/requests/withdraw"): _act(Withdrawn, RequestShown),
-    ("POST", "/commands"): _act(Told, IncidentShown),
+    ("POST", "/decisions"): _act(DecisionBody, Recorded),
+    ("POST", "/requests"): _act(ChangeBody, RequestShown),
+    ("POST", "/requests/withdraw"): _act(WithdrawalBody, RequestShown),
+    ("POST", "/commands"): _act(CommandBody, IncidentShown),
     ("POST", "/sweeps/decisions"): _act(SweepBody, SweepShown),
-    ("POST", "/kill-switch"): _act(Turn, KillSwitch),
+    ("POST", "/kill-switch"): _act(KillSwitchBody, KillSwitch),
     ("GET", "/sweeps"): _look(SweepShown, many=True),
     ("GET", "/kill-switch"): _look(KillSwitch),
     ("GET", "/databases"): _look(DatabasePairing),
-    ("GET", "/audit"): _look(AuditRow, RecordAsked, many=True),
-    ("GET", "/incidents"): _look(Incident, ListAsked, many=True),
+    ("GET", "/audit"): _look(AuditRow, AuditQuery, many=True),
+    ("GET", "/incidents"): _look(Incident, IncidentsQuery, many=True),
     ("GET", "/services/{name}"): _look(ServiceRecord, nullable=True),
-    ("GET", "/services/{name}/changes"): _look(Limits, ChangesAsked),
+    ("GET", "/services/{name}/changes"): _look(Limits, ChangesQuery),
     ("GET", "/incidents/{incident_id}"): _look(Incident),
     ("GET", "/incidents/{incident_id}/timeline"): _look(Event, many=True),
 }

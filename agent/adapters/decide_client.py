@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from agent.adapters.http.client import HttpClient
 from agent.adapters.http.failure import HttpFailed
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.errors import DependencyFailed, InputRejected, NotFound, PolicyRefused, SreError, StateConflict
 from agent.ports.decide import NoResponse
 from agent.strict_json import read_json
 
@@ -17,7 +17,7 @@ _KINDS: Final[Mapping[int, type[SreError]]] = {
     400: InputRejected,
     401: PolicyRefused,
     403: PolicyRefused,
-    404: InputRejected,
+    404: NotFound,
     409: StateConflict,
     503: DependencyFailed,
 }

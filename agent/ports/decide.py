@@ -1,9 +1,11 @@
 """The deciding function, for whoever speaks to it from outside: the console and the command line of the cloud."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from agent.errors import DependencyFailed
+
+LIST_LIMIT: Final = 200  # incidents in one answer; more are asked for page by page
 
 
 class NoResponse(DependencyFailed):

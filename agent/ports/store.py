@@ -1,7 +1,7 @@
 """The store of incidents: state, outgoing messages and timeline commit together, or not at all."""
 
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from pydantic import AwareDatetime, Field
 
@@ -11,6 +11,8 @@ from agent.core.intake.signal import Signal
 from agent.core.plan.plan import Plan
 from agent.core.value import Value
 from agent.ports.bus import Message
+
+MOST_LISTED: Final = 1000
 
 
 class Accepted(Value):
@@ -49,12 +51,12 @@ class Change(Value):
 
 
 class Query(Value):
-    """Which incidents to list, newest first; ``since`` and ``before`` are times of opening, the first one included."""
+    """Which incidents to list, newest first; of times of opening, ``since`` is included and ``before`` is not."""
 
     run: str | None = None
     service: str | None = None
     open_only: bool = False
-    limit: int = Field(default=50, ge=1, le=1000)
+    limit: int = Field(default=50, ge=1, le=MOST_LISTED)
     before: AwareDatetime | None = None
     since: AwareDatetime | None = None
 
@@ -102,7 +104,7 @@ class IncidentStore(MarkStore, Protocol):
         """Return the incident as last committed.
 
         Raises:
-            InputRejected: There is none with that id.
+            NotFound: There is none with that id.
         """
         ...
 

@@ -10,7 +10,7 @@ from agent.core.decision.decision import Channel, Choice
 from agent.core.sweep.grant import SweepGrant
 from agent.core.sweep.sweep import Sweep
 from agent.core.value import Value
-from agent.errors import InputRejected, PolicyRefused
+from agent.errors import NotFound, PolicyRefused
 from agent.ports.stage_context import StageContext
 from agent.stages.grant_sweep import GivenAnswer, answer_once, grant_sweep, may_not_answer
 from agent.stages.shared.sweep_record import APPROVED, ASKED, REJECTED, sweep_rows
@@ -112,12 +112,12 @@ def asked_sweep(context: StageContext, sweep_id: str) -> AskedSweep:
     """Return one of them.
 
     Raises:
-        InputRejected: There is none of that id, or it is too old.
+        NotFound: There is none of that id, or it is too old.
         DependencyFailed: The record cannot be read.
     """
     found = next((each for each in asked_sweeps(context) if each.sweep.request.id == sweep_id), None)
     if found is None:
-        raise InputRejected(
+        raise NotFound(
             f"sweep {sweep_id[:80]!r} is not there",
             why="nobody asked for it in the last 24 hours",
             hint="plan it anew: sre-agent sweep --out ANOTHER-FOLDER",
@@ -136,7 +136,7 @@ def answer_sweep(
         is_awaited: Whether who answers still waits; asked last.
 
     Raises:
-        InputRejected: There is no such sweep.
+        NotFound: There is no such sweep.
         PolicyRefused: It was answered before, or this person may not, or no sweep may run now.
         DependencyFailed: Nobody knows, or it could not be recorded.
     """

@@ -6,7 +6,7 @@ from agent.core.decision.decision import NO_REASON, Channel, Choice, Decision, V
 from agent.core.incident.incident import EventKind, Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import DIGEST_SHOWN, Plan
-from agent.errors import InputRejected, PolicyRefused, StateConflict
+from agent.errors import NotFound, PolicyRefused, StateConflict
 from agent.ports.stage_context import StageContext
 from agent.presentation.plan_title import plan_title
 from agent.stages.shared.approval import is_automatic, person_of, refusal_of_decider
@@ -37,7 +37,7 @@ def plan_to_decision(context: StageContext, word: DecisionRequest) -> Decision |
         recorded first.
 
     Raises:
-        InputRejected: There is no such plan.
+        NotFound: There is no such plan.
         PolicyRefused: The plan is not the one to decide, it expired, or who asks may not decide.
         StateConflict: Somebody was faster; the message names who.
         NotRecorded: Nobody waits for the answer any more, or others kept writing; say it again.
@@ -158,7 +158,7 @@ def _kept(plan: Plan, why: str, hint: str) -> PolicyRefused:
 def _plan_of(context: StageContext, plan_id: str) -> Plan:
     plan = context.store.plan(plan_id)
     if plan is None:
-        raise InputRejected(
+        raise NotFound(
             f"plan {plan_id!r} was not decided", why="there is none with that id", hint="see: sre-agent incidents"
         )
     return plan

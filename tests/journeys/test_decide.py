@@ -278,7 +278,7 @@ HOOKS = {
     "another answer": (400, "/webhooks/pager", lambda d: d.hook(answer="maybe")),
     "a field more": (400, "/webhooks/pager", lambda d: d.hook(who="ada")),
     "another digest": (403, "/webhooks/pager", lambda d: d.hook(plan_digest="0" * 64)),
-    "no such plan": (400, "/webhooks/pager", lambda d: d.hook(plan="p-none-1")),
+    "no such plan": (404, "/webhooks/pager", lambda d: d.hook(plan="p-none-1")),
 }
 
 

@@ -1,6 +1,6 @@
 """The error for a writer that came second, with the same message from every store."""
 
-from agent.errors import InputRejected, StateConflict
+from agent.errors import NotFound, StateConflict
 
 
 def stale(incident_id: str, *, read: int, stored: int | None) -> StateConflict:
@@ -31,9 +31,9 @@ def plan_stored(plan_id: str, incident_id: str) -> StateConflict:
     )
 
 
-def missing(incident_id: str) -> InputRejected:
+def missing(incident_id: str) -> NotFound:
     """There is no such incident."""
-    return InputRejected(
+    return NotFound(
         f"incident {incident_id!r} was not found",
         why="the store has none with that id",
         hint="list them: sre-agent incidents",

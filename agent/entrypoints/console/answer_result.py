@@ -7,7 +7,7 @@ from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
 from agent.core.value import Value
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.errors import DependencyFailed, InputRejected, NotFound, PolicyRefused, SreError, StateConflict
 from agent.ports.decide import NoResponse
 from agent.presentation.changes import changed_so_far
 from agent.presentation.plan_end import PlanEnd, ended_says, outcome, plan_end
@@ -177,7 +177,7 @@ def _not_known(status: int, says: str) -> Result:
 
 def status_of(error: SreError) -> int:
     """Return the HTTP status of an error, by its kind."""
-    kinds = ((StateConflict, 409), (PolicyRefused, 403), (InputRejected, 400), (DependencyFailed, 503))
+    kinds = ((StateConflict, 409), (PolicyRefused, 403), (NotFound, 404), (InputRejected, 400), (DependencyFailed, 503))
     return next((status for kind, status in kinds if isinstance(error, kind)), 500)
 
 

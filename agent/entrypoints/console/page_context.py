@@ -19,7 +19,7 @@ from agent.entrypoints.console.identity import AnyReader, Identity, Person
 from agent.entrypoints.console.incident_page import Viewer, is_asked
 from agent.entrypoints.console.live_view import LiveView
 from agent.entrypoints.console.render import own_query, render
-from agent.errors import DependencyFailed, InputRejected
+from agent.errors import DependencyFailed, NotFound
 from agent.ports.clock import clock_note
 from agent.ports.stage_context import StageContext
 from agent.presentation.measured import COMPUTED
@@ -128,7 +128,7 @@ def load_or_none(console: PageContext, incident_id: str) -> Incident | None:
     """Return an incident, or None where there is none with that id."""
     try:
         return console.world.store.load(incident_id)
-    except InputRejected:
+    except NotFound:
         return None
 
 

@@ -103,6 +103,15 @@ class Authenticator:
             raise _unproven(why, hint="get a fresh one: gcloud auth print-identity-token")
         return _principal(given[0], said.email, said.expires_s, Channel.COMMAND_LINE, shared=shared)
 
+    def principal(self, headers: Mapping[str, str], assertion: str | None) -> Principal:
+        """Return who says something: by the assertion that the console hands on, or else by the request's own token.
+
+        Raises:
+            Unauthenticated: Any doubt.
+            DependencyFailed: What proves it could not be asked.
+        """
+        return self.operator(headers) if assertion is None else self.visitor(assertion)
+
     def cluster_user(self, token: str) -> Principal:
         """Return the bearer of a cluster's token.
 

@@ -12,7 +12,7 @@ from agent.core.plan.action import Action
 from agent.core.service.serving import Target
 from agent.core.value import Value
 from agent.entrypoints.http.application import RawResponse, json_response
-from agent.entrypoints.http.authenticator import Authenticator, Principal
+from agent.entrypoints.http.authenticator import Authenticator
 from agent.entrypoints.http.decide_service import DecideService
 from agent.entrypoints.http.operator_request import read_body, use_token_once
 from agent.stages.request_change import ChangeAsked, request_change, withdraw_request
@@ -20,7 +20,7 @@ from agent.stages.request_change import ChangeAsked, request_change, withdraw_re
 REQUEST_ID: Final = r"^rq-[0-9a-f]{12}$"
 
 
-class Asked(Value):
+class ChangeBody(Value):
     """A change that somebody asks for.
 
     Attributes:
@@ -39,7 +39,7 @@ class Asked(Value):
     assertion: str | None = Field(default=None, max_length=8192)
 
 
-class Withdrawn(Value):
+class WithdrawalBody(Value):
     """A request that its asker takes back."""
 
     request: str = Field(pattern=REQUEST_ID)
@@ -60,8 +60,8 @@ def ask(headers: Mapping[str, str], body: bytes, service: DecideService, authent
     Raises:
         SreError: See :func:`agent.stages.request_change.request_change`.
     """
-    sent = read_body(Asked, headers, body)
-    principal = _principal(sent.assertion, headers, authenticator)
+    sent = read_body(ChangeBody, headers, body)
+    principal = authenticator.principal(headers, sent.assertion)
     asked = ChangeAsked(
         service=sent.service,
         actions=sent.actions,
@@ -91,18 +91,14 @@ def withdraw(
     Raises:
         SreError: See :func:`agent.stages.request_change.withdraw_request`.
     """
-    sent = read_body(Withdrawn, headers, body)
-    principal = _principal(sent.assertion, headers, authenticator)
+    sent = read_body(WithdrawalBody, headers, body)
+    principal = authenticator.principal(headers, sent.assertion)
 
     def work() -> Incident:
         who, channel = principal.who, principal.channel
         return withdraw_request(service.world, sent.request, who=who, verified=True, why=sent.why, channel=channel)
 
     return json_response(shown(service.workers.within(service.answer_s, work)))
-
-
-def _principal(assertion: str | None, headers: Mapping[str, str], authenticator: Authenticator) -> Principal:
-    return authenticator.operator(headers) if assertion is None else authenticator.visitor(assertion)
 
 
 def shown(incident: Incident) -> dict[str, Any]:

@@ -18,13 +18,12 @@ from agent.entrypoints.http.application import (
     json_response,
     make_http_app,
     refusal,
-    response,
 )
-from agent.entrypoints.http.decide_service import NOT_RECORDED, DecideService, Replayed, until
+from agent.entrypoints.http.decide_service import NOT_RECORDED, DecideService, Replayed, answered, until
 from agent.entrypoints.http.pagerduty_request import acknowledgement, read_pagerduty_event
 from agent.entrypoints.http.slack_request import Press, press_of
 from agent.entrypoints.http.webhook_request import WebhookDecision, WebhookRecorded, read_webhook_decision
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.errors import DependencyFailed, InputRejected, NotFound, PolicyRefused, SreError, StateConflict
 from agent.presentation.sweep.slack_message import sweep_message
 from agent.stages.decide_sweep import AskedSweep, SweepAnswer, answer_sweep, asked_sweep
 from agent.stages.incident_command import carry_out
@@ -44,9 +43,9 @@ def decisions(service: DecideService) -> Door:
     """Return the door of Slack and of signed webhooks.
 
     ``POST /slack/actions`` and ``POST /webhooks/NAME``; a prefix before them does not matter. No header says who
-    somebody is; a signature proves it. 200 received, 400 not understood, 401 not signed, 403 refused, 409 replayed or
-    somebody was faster, 503 not recorded. Slack gets 200 for whatever it signed and the store could say; the person
-    reads a refusal in Slack.
+    somebody is; a signature proves it. 200 received, 400 not understood, 401 not signed, 403 refused, 404 no such plan,
+    409 replayed or somebody was faster, 503 not recorded. Slack gets 200 for whatever it signed and the store could
+    say; the person reads a refusal in Slack.
     """
 
     def add(web: Flask) -> None:
@@ -54,31 +53,21 @@ def decisions(service: DecideService) -> Door:
         @web.post(f"/<path:_>{SLACK_PATH}")
         def press(_: str = "") -> Response:
             """Take a press of a button in Slack."""
-            return _answered(lambda: _slack(dict(request.headers), request.get_data(), service))
+            return answered(lambda: _slack(dict(request.headers), request.get_data(), service), _refused)
 
         @web.post(PAGERDUTY_PATH)
         @web.post(f"/<path:_>{PAGERDUTY_PATH}")
         def pagerduty(_: str = "") -> Response:
             """Take an event of PagerDuty; an acknowledgement there is one here."""
-            return _answered(lambda: _pagerduty(dict(request.headers), request.get_data(), service))
+            return answered(lambda: _pagerduty(dict(request.headers), request.get_data(), service), _refused)
 
         @web.post(f"{WEBHOOK_PATH}<path:sender>")
         @web.post(f"/<path:_>{WEBHOOK_PATH}<path:sender>")
         def webhook(sender: str, _: str = "") -> Response:
             """Take an answer to a plan, signed as Standard Webhooks has it."""
-            return _answered(lambda: _webhook(sender, dict(request.headers), request.get_data(), service))
+            return answered(lambda: _webhook(sender, dict(request.headers), request.get_data(), service), _refused)
 
     return add
-
-
-def _answered(work: Callable[[], RawResponse]) -> Response:
-    try:
-        return response(work())
-    except SreError as error:
-        return response(_refused(error))
-    except Exception:
-        log.exception("decision.failed")
-        return response(refusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED))
 
 
 def _slack(headers: Mapping[str, str], body: bytes, service: DecideService) -> RawResponse:
@@ -240,6 +229,8 @@ def _refused(error: SreError) -> RawResponse:
         return refusal(HTTPStatus.CONFLICT, str(error))
     if isinstance(error, PolicyRefused):
         return refusal(HTTPStatus.FORBIDDEN, str(error))
+    if isinstance(error, NotFound):
+        return refusal(HTTPStatus.NOT_FOUND, str(error))
     if isinstance(error, InputRejected):
         return refusal(HTTPStatus.BAD_REQUEST, str(error))
     return refusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED)

@@ -5,13 +5,19 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, TypeVar
+
+import structlog
+from flask import Response, request
+from werkzeug.exceptions import HTTPException
 
 from agent.app.channels import decider_secrets, slack_reply, slack_secret
 from agent.app.http_clients import google_keys, proxy_keys
 from agent.app.stores import machine_clock
+from agent.entrypoints.http.application import RawResponse, refusal, response
 from agent.entrypoints.http.authenticator import Authenticator
-from agent.errors import DependencyFailed, PolicyRefused
+from agent.errors import DependencyFailed, PolicyRefused, SreError
 from agent.ports.clock import Clock
 from agent.ports.stage_context import StageContext
 from agent.ports.token_review import TokenReview
@@ -24,6 +30,8 @@ READERS = 4
 NOT_RECORDED = "not recorded, press again"
 
 T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
 
 
 class Replayed(PolicyRefused):
@@ -145,3 +153,17 @@ def make_authenticator(settings: Settings, *, review: TokenReview | None = None)
         iap_audience=settings.iap_audience,
         review=review,
     )
+
+
+def answered(work: Callable[[], RawResponse], refused: Callable[[SreError], RawResponse]) -> Response:
+    """Return what a piece of work answers, or the refusal of the error that it raised."""
+    try:
+        return response(work())
+    except SreError as error:
+        log.info("request.refused", place=request.path[:60], error=type(error).__name__, says=str(error))
+        return response(refused(error))
+    except HTTPException:  # such as a body that is too large: the application says so
+        raise
+    except Exception:
+        log.exception("decision.failed")
+        return response(refusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED))

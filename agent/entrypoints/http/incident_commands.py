@@ -17,7 +17,7 @@ from agent.errors import InputRejected
 from agent.stages.incident_command import CommandRequest, carry_out
 
 
-class Told(Value):
+class CommandBody(Value):
     """A command of a person.
 
     Attributes:
@@ -48,14 +48,14 @@ def command(
         InputRejected: It rolls back and does not say which plan was shown.
         SreError: See :func:`agent.stages.incident_command.carry_out`.
     """
-    sent = read_body(Told, headers, body)
+    sent = read_body(CommandBody, headers, body)
     if sent.command is Command.ROLL_BACK and sent.plan_digest is None:
         raise InputRejected(
             f"incident {sent.incident!r} was not rolled back",
             why="it does not say which plan was shown",
             hint="send its plan_digest, or use the command line: sre-agent incidents roll-back ID --why TEXT",
         )
-    principal = authenticator.operator(headers) if sent.assertion is None else authenticator.visitor(sent.assertion)
+    principal = authenticator.principal(headers, sent.assertion)
     asked = CommandRequest(
         incident=sent.incident,
         command=sent.command,

@@ -4,15 +4,13 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final, TypeVar
 
-import structlog
-from flask import Response, request
 from pydantic import ValidationError
 
 from agent.core.value import Value
-from agent.entrypoints.http.application import RawResponse, refusal, response
+from agent.entrypoints.http.application import RawResponse, refusal
 from agent.entrypoints.http.authenticator import Principal, Unauthenticated
-from agent.entrypoints.http.decide_service import NOT_RECORDED, DecideService, Replayed
-from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.entrypoints.http.decide_service import DecideService, Replayed
+from agent.errors import DependencyFailed, InputRejected, NotFound, PolicyRefused, SreError, StateConflict
 from agent.strict_json import read_object
 
 BODY_LIMIT: Final = 20_480
@@ -20,24 +18,6 @@ HINT: Final = "send the body that docs/security.md shows, or use the command lin
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Value)
-
-log = structlog.get_logger(__name__)
-
-
-class NotFound(InputRejected):
-    """The path names no incident of ours."""
-
-
-def answered(work: Callable[[], RawResponse]) -> Response:
-    """Return what a piece of work answers, or the refusal that it raised; never raises."""
-    try:
-        return response(work())
-    except SreError as error:
-        log.info("operator.refused", place=request.path[:60], error=type(error).__name__, says=str(error))
-        return response(refusal_of(error))
-    except Exception:
-        log.exception("decision.failed")
-        return response(refusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_RECORDED))
 
 
 def use_token_once(service: DecideService, principal: Principal, act: str, work: Callable[[], T]) -> T:

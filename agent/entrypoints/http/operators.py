@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl
 
-import structlog
 from flask import Flask, Response, request
 from pydantic import AwareDatetime, Field
 
@@ -20,35 +19,32 @@ from agent.core.value import Moment, Value
 from agent.entrypoints.http import change_requests, incident_commands, sweep_requests
 from agent.entrypoints.http.application import Door, RawResponse, json_response
 from agent.entrypoints.http.authenticator import ASSERTION_HEADER, Authenticator
-from agent.entrypoints.http.decide_service import DecideService, until
+from agent.entrypoints.http.decide_service import DecideService, answered, until
 from agent.entrypoints.http.operator_request import (
     HINT,
-    NotFound,
-    answered,
     mistakes,
     read_body,
+    refusal_of,
     require_approver,
     use_token_once,
 )
-from agent.errors import InputRejected
+from agent.errors import InputRejected, NotFound
 from agent.ports.control import KillSwitch
+from agent.ports.decide import LIST_LIMIT
 from agent.ports.store import Query
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from agent.stages.shared.database_pair import pairing_fault
 from agent.stages.shared.kill_switch import read_kill_switch, set_kill_switch
 
 ROWS: Final = 5000  # of the record in one answer; Cloud Run sends at most 32 MiB at once. More are asked for piecewise
-SHOWN: Final = 200
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Value)
 
-log = structlog.get_logger(__name__)
 
-
-class Body(Value):
+class DecisionBody(Value):
     """An answer to a plan.
 
     Attributes:
@@ -67,7 +63,7 @@ class Body(Value):
     assertion: str | None = Field(default=None, max_length=8192)
 
 
-class Turn(Value):
+class KillSwitchBody(Value):
     """How the kill switch is to stand; ``assertion`` as for an answer."""
 
     on: bool = Field(strict=True)
@@ -95,28 +91,32 @@ class Recorded(Value):
     withdrawn: bool
 
 
-class ListAsked(Value):
+class IncidentsQuery(Value):
     """What a list may be asked for.
 
     Attributes:
         limit: At most so many are sent; whoever asks for more than the maximum is sent the maximum.
+        before: Only what opened before this time; with the time of the last row, the next page.
+        since: Only what opened then or later.
     """
 
     run: str | None = Field(default=None, max_length=200)
     service: str | None = Field(default=None, max_length=253)
     open_only: bool = Field(default=False, alias="open")
     # our own clients ask for as much as a store gives at once; what is published is what is sent
-    limit: int = Field(default=50, ge=1, le=ROWS, json_schema_extra={"maximum": SHOWN})
+    limit: int = Field(default=50, ge=1, le=ROWS, json_schema_extra={"maximum": LIST_LIMIT})
+    before: AwareDatetime | None = None
+    since: AwareDatetime | None = None
 
 
-class RecordAsked(Value):
+class AuditQuery(Value):
     """What of the record is asked for: the newest rows, or the newest before one."""
 
     limit: int = Field(default=50, ge=1, le=ROWS)
     before: int | None = Field(default=None, ge=1, le=2**62)
 
 
-class ChangesAsked(Value):
+class ChangesQuery(Value):
     """Since when changes are asked for; farther back than ``FARTHEST_BACK`` none count."""
 
     since: AwareDatetime
@@ -138,16 +138,12 @@ def operators(service: DecideService) -> Door:
         def look(read: Callable[[], Any], *, visitors: bool = False) -> Response:
             def work() -> RawResponse:
                 assertion = request.headers.get(ASSERTION_HEADER)
-                known = (
-                    authenticator.operator(dict(request.headers))
-                    if assertion is None
-                    else authenticator.visitor(assertion)
-                )
+                known = authenticator.principal(dict(request.headers), assertion)
                 if assertion is None or not visitors:
                     require_approver(service, known)
                 return json_response(service.readers.within(service.read_s, read, what="nothing was read"))
 
-            return answered(work)
+            return answered(work, refusal_of)
 
         _add_decisions(web, service, authenticator)
         _add_standing(web, service, look)
@@ -158,41 +154,38 @@ def operators(service: DecideService) -> Door:
 
 
 def _add_decisions(web: Flask, service: DecideService, authenticator: Authenticator) -> None:
+    def act(work: Callable[[Mapping[str, str], bytes, DecideService, Authenticator], RawResponse]) -> Response:
+        return answered(lambda: work(dict(request.headers), request.get_data(), service, authenticator), refusal_of)
+
     @web.post("/decisions")
     def decide() -> Response:
         """Answer a plan, or take an approval back."""
-        return answered(lambda: _decide(dict(request.headers), request.get_data(), service, authenticator))
+        return act(_decide)
 
     @web.post("/requests")
     def ask() -> Response:
         """Ask for a change of a service; the same again returns the request that is open."""
-        return answered(lambda: change_requests.ask(dict(request.headers), request.get_data(), service, authenticator))
+        return act(change_requests.ask)
 
     @web.post("/requests/withdraw")
     def withdraw() -> Response:
         """Take a request back."""
-        return answered(
-            lambda: change_requests.withdraw(dict(request.headers), request.get_data(), service, authenticator)
-        )
+        return act(change_requests.withdraw)
 
     @web.post("/commands")
     def command() -> Response:
         """Acknowledge, assign, comment, close, finish a task, ask for another plan, or roll back."""
-        return answered(
-            lambda: incident_commands.command(dict(request.headers), request.get_data(), service, authenticator)
-        )
+        return act(incident_commands.command)
 
     @web.post("/sweeps/decisions")
     def answer() -> Response:
         """Answer a load measurement that waits."""
-        return answered(
-            lambda: sweep_requests.answer(dict(request.headers), request.get_data(), service, authenticator)
-        )
+        return act(sweep_requests.answer)
 
     @web.post("/kill-switch")
     def turn() -> Response:
         """Stop every change, or allow changes again."""
-        return answered(lambda: _turn(dict(request.headers), request.get_data(), service, authenticator))
+        return act(_turn)
 
 
 def _add_sweeps(web: Flask, service: DecideService, look: Callable[..., Response]) -> None:
@@ -219,7 +212,7 @@ def _add_standing(web: Flask, service: DecideService, look: Callable[..., Respon
     def audit() -> Response:
         """Read the record of what was decided and done, newest first."""
         query = request.query_string
-        return look(lambda: [row.model_dump(mode="json") for row in _record(service, _asked(RecordAsked, query))])
+        return look(lambda: [row.model_dump(mode="json") for row in _record(service, _asked(AuditQuery, query))])
 
 
 def _add_lists(web: Flask, service: DecideService, look: Callable[..., Response]) -> None:
@@ -229,7 +222,7 @@ def _add_lists(web: Flask, service: DecideService, look: Callable[..., Response]
     def incidents() -> Response:
         """List incidents and requests, newest first."""
         query = request.query_string
-        return look(lambda: [i.model_dump(mode="json") for i in _incidents(service, _asked(ListAsked, query))])
+        return look(lambda: [i.model_dump(mode="json") for i in _incidents(service, _asked(IncidentsQuery, query))])
 
     @web.get("/services/<name>")
     def seen(name: str) -> Response:
@@ -240,7 +233,7 @@ def _add_lists(web: Flask, service: DecideService, look: Callable[..., Response]
     def changes(name: str) -> Response:
         """Say when changes began lately, of a service and over all."""
         query = request.query_string
-        return look(lambda: _changes(service, name, _asked(ChangesAsked, query)))
+        return look(lambda: _changes(service, name, _asked(ChangesQuery, query)))
 
     @web.get("/incidents/<incident_id>")
     def incident(incident_id: str) -> Response:
@@ -258,7 +251,7 @@ def _add_lists(web: Flask, service: DecideService, look: Callable[..., Response]
         return look(read)
 
 
-def _changes(service: DecideService, name: str, asked: ChangesAsked) -> dict[str, Any]:
+def _changes(service: DecideService, name: str, asked: ChangesQuery) -> dict[str, Any]:
     """Return when changes began lately, of a service and over all."""
     since = max(asked.since, service.clock.now() - FARTHEST_BACK)
     return service.world.control_store().limits(_service_name(name), since).model_dump(mode="json")
@@ -287,8 +280,8 @@ def _id(given: str) -> str:
 def _decide(
     headers: Mapping[str, str], body: bytes, service: DecideService, authenticator: Authenticator
 ) -> RawResponse:
-    sent = read_body(Body, headers, body)
-    principal = authenticator.operator(headers) if sent.assertion is None else authenticator.visitor(sent.assertion)
+    sent = read_body(DecisionBody, headers, body)
+    principal = authenticator.principal(headers, sent.assertion)
     if principal.channel is Channel.CONSOLE and sent.plan_digest is None:
         raise InputRejected("the answer was not read", why="it does not say which plan was shown", hint=HINT)
     word = DecisionRequest(
@@ -311,8 +304,8 @@ def _decide(
 
 
 def _turn(headers: Mapping[str, str], body: bytes, service: DecideService, authenticator: Authenticator) -> RawResponse:
-    sent = read_body(Turn, headers, body)
-    principal = authenticator.operator(headers) if sent.assertion is None else authenticator.visitor(sent.assertion)
+    sent = read_body(KillSwitchBody, headers, body)
+    principal = authenticator.principal(headers, sent.assertion)
     require_approver(service, principal)
     store, control = service.world.store, service.world.control_store()
 
@@ -330,13 +323,12 @@ def _turn(headers: Mapping[str, str], body: bytes, service: DecideService, authe
     return json_response(service.workers.within(service.answer_s, work).model_dump(mode="json"))
 
 
-def _incidents(service: DecideService, asked: ListAsked) -> tuple[Incident, ...]:
-    limit = min(asked.limit, SHOWN)
-    query = Query(run=asked.run, service=asked.service, open_only=asked.open_only, limit=limit)
+def _incidents(service: DecideService, asked: IncidentsQuery) -> tuple[Incident, ...]:
+    query = Query.model_validate(asked.model_dump() | {"limit": min(asked.limit, LIST_LIMIT)})
     return service.world.store.incidents(query)
 
 
-def _record(service: DecideService, piece: RecordAsked) -> tuple[AuditRow, ...]:
+def _record(service: DecideService, piece: AuditQuery) -> tuple[AuditRow, ...]:
     return service.world.control_store().audit(piece.limit, before=piece.before)
 
 

@@ -18,7 +18,7 @@ from agent.entrypoints.metrics.catalogue import Kind, Metric
 from agent.entrypoints.metrics.incident_pages import OpenIncidents, next_before, open_incidents
 from agent.entrypoints.metrics.label_values import class_label, service_label
 from agent.entrypoints.telemetry import trace_of
-from agent.errors import InputRejected
+from agent.errors import NotFound
 from agent.ports.store import IncidentStore, Query
 
 PAGE: Final = 200  # incidents of one question to the store
@@ -131,7 +131,7 @@ class History:
     def _load(self, incident_id: str) -> Incident | None:
         try:
             return self._store.load(incident_id)
-        except InputRejected:  # taken away by whoever may: what it added stays
+        except NotFound:  # taken away by whoever may: what it added stays
             return None
 
     def _count(self, incident: Incident) -> None:

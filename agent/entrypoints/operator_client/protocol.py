@@ -140,14 +140,14 @@ class OperatorClient(Protocol):
         ...
 
     def incidents(self, query: Query) -> tuple[Incident, ...]:
-        """List incidents, newest first."""
+        """List incidents, newest first: as many as are asked for, where there are so many."""
         ...
 
     def incident(self, incident_id: str) -> Incident:
         """Return one incident.
 
         Raises:
-            InputRejected: There is none with that id.
+            NotFound: There is none with that id.
         """
         ...
 

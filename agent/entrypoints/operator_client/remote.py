@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
@@ -17,9 +17,9 @@ from agent.core.plan.action import Action
 from agent.core.value import Value
 from agent.entrypoints.http.authenticator import TOKEN_HEADER
 from agent.entrypoints.operator_client.protocol import AskedChange, AskedCommand, RecordedDecision
-from agent.errors import DependencyFailed, InputRejected
+from agent.errors import DependencyFailed, InputRejected, NotFound
 from agent.ports.control import KillSwitch, Limits
-from agent.ports.decide import Decide, NoResponse
+from agent.ports.decide import LIST_LIMIT, Decide, NoResponse
 from agent.ports.store import Query
 from agent.stages.check_change import ChangeCheck
 
@@ -121,10 +121,17 @@ class RemoteClient:
         return _read(KillSwitch, self._client.get("/kill-switch", headers=self._proof()))
 
     def incidents(self, query: Query) -> tuple[Incident, ...]:
-        """Ask for a list."""
-        words = {"limit": str(query.limit), "open": "1" if query.open_only else "0"}
-        words |= {name: said for name, said in (("run", query.run), ("service", query.service)) if said is not None}
-        return _rows(Incident, self._client.get("/incidents", headers=self._proof(), query=words))
+        """Ask for a list, page by page."""
+        proof, found, before = self._proof(), dict[str, Incident](), query.before
+        while len(found) < query.limit:
+            asked = query.with_(limit=min(query.limit, LIST_LIMIT), before=before)
+            page = _rows(Incident, self._client.get("/incidents", headers=proof, query=_words(asked)))
+            new = {incident.id: incident for incident in page if incident.id not in found}
+            found |= new
+            if len(page) < asked.limit or not new:
+                break
+            before = page[-1].opened_at + timedelta(microseconds=1)  # the next page may begin in the same instant
+        return tuple(found.values())[: query.limit]
 
     def incident(self, incident_id: str) -> Incident:
         """Ask for one."""
@@ -187,13 +194,19 @@ def _named(incident_id: str, *, what: str = "an incident ID") -> str:
     """Return an id that can stand in a path.
 
     Raises:
-        InputRejected: It is none.
+        NotFound: It is none.
     """
     if _ID.fullmatch(incident_id) is None:
-        raise InputRejected(
+        raise NotFound(
             "nothing was found", why=f"{incident_id[:80]!r} is not {what}", hint="see: sre-agent incidents list"
         )
     return incident_id
+
+
+def _words(query: Query) -> dict[str, str]:
+    """Return a query as `decide` reads it."""
+    said = query.model_dump(mode="json", exclude_none=True, exclude={"open_only"})
+    return {name: str(word) for name, word in said.items()} | {"open": "1" if query.open_only else "0"}
 
 
 def _rows(form: type[V], answer: Any) -> tuple[V, ...]:

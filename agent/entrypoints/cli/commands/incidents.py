@@ -10,6 +10,7 @@ from agent.entrypoints.cli.incident_report import FORMATS, report
 from agent.entrypoints.cli.incident_verbs import VERBS, act, act_text, add_arguments
 from agent.entrypoints.cli.output import for_programs, without_secrets
 from agent.errors import InputRejected
+from agent.ports.store import MOST_LISTED
 from agent.presentation.terminal_text import lines
 
 if TYPE_CHECKING:
@@ -41,6 +42,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--open", action="store_true", help="only open incidents")
     parser.add_argument("--service", metavar="NAME", help="only incidents of this service")
     parser.add_argument("--run", metavar="RUN", help="only incidents of this run: live, or the id of a replay")
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=int,
+        default=50,
+        help=f"with list: at most so many, the newest first (1 to {MOST_LISTED}; default: 50)",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON Lines")
 
 
@@ -84,6 +92,8 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
             why="--follow belongs to show",
             hint="sre-agent incidents show ID --follow",
         )
+    if not 1 <= args.limit <= MOST_LISTED:
+        raise InputRejected("no incidents were listed", why=f"--limit is {args.limit}", hint=f"want 1 to {MOST_LISTED}")
     if args.what != "report" and (args.format or args.out or args.reword):
         raise InputRejected(
             f"incidents {args.what} writes no report",
@@ -114,7 +124,7 @@ def _list(client: "OperatorClient", args: argparse.Namespace) -> int:
     from agent.entrypoints.operator_client.protocol import now
     from agent.ports.store import Query
 
-    found = client.incidents(Query(run=args.run, service=args.service, open_only=args.open))
+    found = client.incidents(Query(run=args.run, service=args.service, open_only=args.open, limit=args.limit))
     if args.json:
         for incident in found:
             print(for_programs(_row(incident)))
@@ -123,6 +133,8 @@ def _list(client: "OperatorClient", args: argparse.Namespace) -> int:
         from agent.entrypoints.colour import wants_colour
 
         print("\n".join(incident_table(found, now=now(), colour=wants_colour(sys.stdout))))
+    if len(found) == args.limit:
+        print(f"only the newest {args.limit} are listed; see more with --limit {MOST_LISTED}", file=sys.stderr)
     if not found and not args.json:
         print("no incidents; `sre-agent replay SOURCE` looks at recorded events, `sre-agent up` watches")
     return 0

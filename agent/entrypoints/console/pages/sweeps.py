@@ -11,7 +11,7 @@ from agent.entrypoints.console import answer_result
 from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.page_context import PageContext, answer_page, page, viewer_of, who_asks
 from agent.entrypoints.console.posted_form import failed, form_refusal, form_token, operator_of, refused
-from agent.errors import InputRejected, SreError
+from agent.errors import NotFound, SreError
 from agent.ports.stage_context import Owner
 from agent.presentation.sweep.plan_text import plan_lines
 from agent.stages.decide_sweep import WHY_CHARS, AskedSweep, SweepAnswer, answer_sweep, asked_sweep, asked_sweeps
@@ -42,7 +42,7 @@ def _add_one(app: Flask, console: PageContext) -> None:
         person = who_asks(console)
         try:
             asked = asked_sweep(console.world, sweep_id)
-        except InputRejected:
+        except NotFound:
             return answer_page(console, person, answer_result.missing("sweep"))
         return _page(console, person, asked)
 

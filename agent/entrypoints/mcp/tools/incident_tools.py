@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 IncidentId = Annotated[str, Field(max_length=128, description="as list_incidents gives it")]
 Offset = Annotated[int, Field(ge=0, description="next_offset of the page before")]
 
-_LISTED = 1000
+_ROWS = 100  # more fit no page: each takes 220 bytes or more
 _PART = PAGE_BYTES // 3  # of a result that holds several texts
 _QUERIED = 5_000  # lines of a query that are classified
 _STEPS = 40  # of a timeline
@@ -164,11 +164,12 @@ class IncidentTools:
         offset: Offset = 0,
     ) -> IncidentList:
         """List incidents and requested changes, newest first."""
-        from agent.ports.store import Query
+        from agent.ports.store import MOST_LISTED, Query
 
-        found = self._client().incidents(Query(service=service, open_only=open_only, limit=_LISTED))
+        limit = min(offset + _ROWS + 1, MOST_LISTED)  # the one more says that there is a next page
+        found = self._client().incidents(Query(service=service, open_only=open_only, limit=limit))
         rows, following = page_of([self._row(incident) for incident in found], offset=offset)
-        note = f"only the newest {_LISTED} are listed" if len(found) == _LISTED else ""
+        note = f"only the newest {MOST_LISTED} are listed" if len(found) == MOST_LISTED else ""
         return IncidentList(incidents=rows, next_offset=following, note=note)
 
     def show_incident(self, incident_id: IncidentId, evidence_offset: Offset = 0) -> IncidentShown:

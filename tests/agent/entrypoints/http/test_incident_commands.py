@@ -27,7 +27,7 @@ def test_a_proved_person_is_named_as_the_policy_names_them(desk):
     [
         ({"command": "explode"}, {}, 400, "command"),
         ({"incident": "../etc"}, {}, 400, "incident"),
-        ({"incident": "inc-none"}, {}, 400, "inc-none"),
+        ({"incident": "inc-none"}, {}, 404, "inc-none"),
         ({"who": "ben"}, {}, 400, "who"),
         ({"text": "x" * 1001}, {}, 400, "text"),
         ({"command": "close", "text": ""}, {}, 400, "it needs a reason"),

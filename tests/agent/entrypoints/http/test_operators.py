@@ -15,11 +15,13 @@ from agent.core.decision.decision import Channel, check_receipt
 from agent.core.decision.policy import Approver, Mode, Policy, Rule
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
+from agent.core.intake import read as intake
 from agent.entrypoints.http import operators
 from agent.entrypoints.http.authenticator import ASSERTION_HEADER, TOKEN_HEADER
 from agent.entrypoints.http.decide_service import Workers
 from agent.entrypoints.http.operator_request import BODY_LIMIT
 from agent.errors import DependencyFailed
+from agent.ports.decide import LIST_LIMIT
 from tests.contracts import values
 from tests.published_http import operation
 
@@ -102,7 +104,7 @@ class TestDecisions:
 
     def test_a_plan_that_is_not_there_says_so(self, desk):
         status, said = desk.ask("POST", "/decisions", {"plan": "p-none-1", "answer": "approve"})
-        assert (status, said["why"]) == (400, "there is none with that id")
+        assert (status, said["why"]) == (404, "there is none with that id")
 
 
 class TestTokens:
@@ -349,6 +351,27 @@ class TestKillSwitch:
         assert control.kill_switch().on
 
 
+NAMELESS = {
+    "plan": ("/decisions", {"plan": "p-none-1", "answer": "approve"}),
+    "request": ("/requests/withdraw", {"request": "rq-000000000000", "why": "not needed"}),
+    "incident": ("/commands", {"incident": "inc-none", "command": "acknowledge"}),
+    "sweep": ("/sweeps/decisions", {"sweep": "sweep-000000", "answer": "reject"}),
+}
+
+
+@pytest.mark.parametrize(("path", "body"), NAMELESS.values(), ids=NAMELESS)
+def test_what_does_not_exist_is_404_with_what_to_do(desk, path, body):
+    """The body was understood; nothing has the ID that it names, which another body of that form does not change."""
+    status, said = desk.ask("POST", path, body)
+    assert (status, set(said)) == (404, {"error", "what", "why", "hint"})
+
+
+@pytest.mark.parametrize("path", ["/decisions", "/kill-switch", "/webhooks/pager", "/slack/actions"])
+def test_a_body_that_is_too_large_is_413_and_never_a_failure_of_ours(desk, path):
+    """Where what serves the application lets more through than it takes."""
+    assert desk.ask("POST", path, b" " * (intake.BODY_LIMIT + 1))[0] == 413
+
+
 class TestLooking:
     def test_an_approver_reads_what_the_command_line_shows(self, desk):
         status, rows = desk.ask("GET", "/incidents", query="open=1&limit=5")
@@ -362,11 +385,22 @@ class TestLooking:
     def test_no_more_are_sent_than_the_published_maximum(self, desk, monkeypatch):
         """Our own clients may ask for more and get what there is to get; the document names no more than is sent."""
         (limit,) = [asked for asked in operation("GET", "/incidents")["parameters"] if asked["name"] == "limit"]
-        assert limit["schema"]["maximum"] == operators.SHOWN
-        monkeypatch.setattr(operators, "SHOWN", 2)
+        assert limit["schema"]["maximum"] == LIST_LIMIT
+        monkeypatch.setattr(operators, "LIST_LIMIT", 2)
         for number in range(3):
             desk.stage.world.store.commit(values.change(values.incident(f"inc-{number}")))
         assert [len(desk.ask("GET", "/incidents", query=f"limit={n}")[1]) for n in (1, 2, 3, 1000)] == [1, 2, 2, 2]
+
+    def test_a_list_goes_on_page_by_page(self, desk):
+        for number in range(4):
+            opened = values.T0 + timedelta(seconds=number)
+            desk.stage.world.store.commit(values.change(values.incident(f"inc-{number}", opened_at=opened)))
+        asked = f"service=gemma&since={quote(values.T0.isoformat())}"
+        first = desk.ask("GET", "/incidents", query=f"{asked}&limit=3")[1]
+        assert [row["id"] for row in first] == ["inc-3", "inc-2", "inc-1"]
+        before = quote(first[-1]["opened_at"])
+        assert [row["id"] for row in desk.ask("GET", "/incidents", query=f"{asked}&before={before}")[1]] == ["inc-0"]
+        assert desk.ask("GET", "/incidents", query="before=yesterday")[0] == 400
 
     def test_the_record_arrives_sound(self, desk):
         desk.say("reject")
@@ -411,7 +445,7 @@ class TestLooking:
         ("GET", "/decisions", 405), ("PUT", "/decisions", 405), ("DELETE", "/kill-switch", 405), ("POST", "/audit", 405),
         ("POST", "/incidents", 405), ("HEAD", "/audit", 405), ("OPTIONS", "/decisions", 405), ("GET", "/incidents/a/b", 404),
         ("GET", "/incidentsx", 404), ("GET", "/incidents/..%2Fx", 404), ("GET", "/audit/1", 404), ("POST", "/decisions/p-1", 404),
-        ("GET", "/incidents/none", 400),
+        ("GET", "/incidents/none", 404), ("GET", "/incidents/none/timeline", 404),
     ])  # fmt: skip
     def test_other_methods_and_places_do_nothing(self, desk, method, path, status):
         assert desk.ask(method, path)[0] == status

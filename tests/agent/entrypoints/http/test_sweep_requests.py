@@ -43,7 +43,7 @@ class TestByToken:
         [
             ({}, {"email": "ben@example.com"}, 403, "who asks does not approve"),
             ({}, {"email": "eve@example.com"}, 403, "names no approver|does not name"),
-            ({"sweep": "sweep-000000000000"}, {}, 400, "in the last 24 hours"),
+            ({"sweep": "sweep-000000000000"}, {}, 404, "in the last 24 hours"),
             ({"sweep": "../x"}, {}, 400, "sweep"),
             ({"answer": "maybe"}, {}, 400, "answer"),
             ({"who": "eve"}, {}, 400, "who"),

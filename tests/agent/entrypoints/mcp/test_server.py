@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import sys
 import threading
+from datetime import timedelta
 from pathlib import Path
 
 import httpx2
@@ -15,6 +16,7 @@ import pytest
 import uvicorn
 from mcp import Client, StdioServerParameters
 
+from agent.app import build_app
 from agent.entrypoints.mcp.open_tools import open_tools
 from agent.entrypoints.mcp.resources import catalogue_page
 from agent.entrypoints.mcp.serve import http_server
@@ -23,6 +25,7 @@ from agent.entrypoints.mcp.tools.incident_tools import IncidentTools
 from agent.entrypoints.mcp.tools.result import RESULT_BYTES
 from agent.errors import InputRejected
 from agent.settings import read_settings
+from tests.contracts import values
 
 SERVICE = "gemma4-26b-qat-l4"
 MODEL = {"model": "google/gemma-4-26B-A4B-it-qat-w4a16-ct", "accelerator": "nvidia-l4"}
@@ -91,6 +94,20 @@ def test_an_incident_is_shown_with_its_plan_and_where_it_is_decided(asked):
     assert called("suggest_remediation", {"incident_id": asked.id}).structured_content == shown["plan"]
     report = called("incident_report", {"incident_id": asked.id}).structured_content["lines"]
     assert any(asked.id in line for line in report)
+
+
+def test_a_list_of_incidents_goes_on_to_its_end_page_by_page(asked):
+    """No page asks for more than fits one, and none of them is left out."""
+    store = build_app(read_settings()).store
+    for number in range(130):
+        opened = values.T0 - timedelta(seconds=number)
+        store.commit(values.change(values.incident(f"inc-{number:012d}", opened_at=opened)))
+    listed, offset = [], 0
+    while offset is not None:
+        page = called("list_incidents", {"offset": offset}).structured_content
+        listed += [row["id"] for row in page["incidents"]]
+        offset = page["next_offset"]
+    assert listed == [asked.id, *(f"inc-{number:012d}" for number in range(130))]
 
 
 # Issue 20's names

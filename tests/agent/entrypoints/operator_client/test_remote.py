@@ -15,6 +15,10 @@ import structlog
 from agent.core.change.config_drift import Drift, ServiceRecord
 from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.main import main
+from agent.entrypoints.http import operators
+from agent.entrypoints.operator_client import remote
+from agent.entrypoints.operator_client.local import open_operator_client
+from agent.errors import NotFound
 from agent.ports.store import Query
 from tests.contracts import values
 
@@ -256,6 +260,36 @@ def test_whatever_else_answers_is_not_believed(operator, desk, desks, monkeypatc
     server.server_close()
     assert (code, out) == (3, "")
     assert "decide" in err
+
+
+def test_a_list_of_several_pages_is_read_to_its_end(operator, desk, monkeypatch):
+    """Also where a page ends among incidents of one instant; the times of a query are asked for too."""
+    monkeypatch.setattr(operators, "LIST_LIMIT", 3)
+    monkeypatch.setattr(remote, "LIST_LIMIT", 3)
+    for number in range(7):
+        opened = values.T0 + timedelta(seconds=number // 2)
+        desk.stage.world.store.commit(values.change(values.incident(f"inc-{number}", opened_at=opened)))
+    wanted = [incident.id for incident in desk.stage.world.store.incidents(Query(service="gemma"))]
+
+    def listed(*words):
+        code, out, err = operator("incidents", "list", "--service", "gemma", "--json", *words)
+        return code, [json.loads(line)["id"] for line in out.splitlines()], err
+
+    assert (len(wanted), listed()) == (7, (0, wanted, ""))
+    code, five, err = listed("--limit", "5")
+    assert (code, five) == (0, wanted[:5])
+    assert "see more with --limit 1000" in err
+    client = open_operator_client()
+    times = {"since": values.T0 + timedelta(seconds=1), "before": values.T0 + timedelta(seconds=3)}
+    assert [i.id for i in client.incidents(Query(service="gemma", **times))] == wanted[1:5]
+
+
+def test_what_is_not_there_is_told_as_that(operator):
+    client = open_operator_client()
+    for ask in (client.incident, client.timeline):
+        with pytest.raises(NotFound, match="inc-none"):
+            ask("inc-none")
+    assert operator("incidents", "show", "inc-none")[0] == 2
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

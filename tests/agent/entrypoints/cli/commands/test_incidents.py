@@ -40,6 +40,18 @@ def test_the_state_is_coloured_where_that_is_forced(asked, capsys, monkeypatch):
     assert "\x1b" not in said(capsys)[1]
 
 
+def test_a_list_that_is_not_whole_says_so(asked, capsys):
+    assert "only the newest 1 are listed; see more with --limit 1000" in said(capsys, "list", "--limit", "1")[2]
+    assert said(capsys, "list", "--limit", "2")[2] == ""
+
+
+@pytest.mark.parametrize("limit", ["0", "1001", "-1"])
+def test_no_more_are_listed_than_a_store_gives(asked, capsys, limit):
+    code, out, err = said(capsys, "list", "--limit", limit)
+    assert (code, out) == (2, "")
+    assert "Hint: want 1 to 1000" in err
+
+
 @pytest.mark.parametrize(
     ("words", "listed"),
     [
