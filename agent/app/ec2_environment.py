@@ -190,11 +190,11 @@ def _journal(
     entries: list[Entry] = []
     for _ in range(MOST_PAGES):
         until_s = int(until.timestamp()) + 1
-        told = run.ask(target, instance.id, "journal", until=until_s, lines=lines, skip=len(entries))
-        entries += [Entry(at_us=at, start=start, text=text) for at, start, text in told["rows"]]
-        if not told["rows"] or len(entries) >= told["total"]:
+        answer = run.ask(target, instance.id, "journal", until=until_s, lines=lines, skip=len(entries))
+        entries += [Entry(at_us=at, start=start, text=text) for at, start, text in answer["rows"]]
+        if not answer["rows"] or len(entries) >= answer["total"]:
             break
-    complete = len(entries) >= told["total"]
+    complete = len(entries) >= answer["total"]
     return Journal(
-        instance=instance.id, entries=tuple(entries), reached=told["reached"] and complete, ended=told["ended"]
+        instance=instance.id, entries=tuple(entries), reached=answer["reached"] and complete, ended=answer["ended"]
     )

@@ -65,8 +65,8 @@ class ModelClassifier:
         alone = matcher().classify(record.log, whole_log=record.whole_log, platform=record.platform)
         rules = diagnose((), log, platform=platform, matcher=matcher(), titles=titles(), now=_START)
         rules = rules.with_(certain=alone.certain and rules.class_ == alone.class_)
-        told = tuple(Line(ref=t.ref, text=t.line) for t in story((), log))
-        heard = self._heard(ModelInput(rules=rules, story=told), platform)
+        story_lines = tuple(Line(ref=t.ref, text=t.line) for t in story((), log))
+        heard = self._heard(ModelInput(rules=rules, story=story_lines), platform)
         if self._which == "model":
             return _finding(_alone(rules, heard))
         held = start_request(None, rules, when=When.ALWAYS, wake=When.ALWAYS, plan_from=_START, now=_START)

@@ -46,20 +46,20 @@ class ModelHub:
         """Facts of a repository, or one clause that says why the hub did not give them."""
         if self._silent:
             return self._silent
-        told: list[ModelFacts | str] = []
+        found: list[ModelFacts | str] = []
 
         def ask() -> None:
             try:
-                told.append(self._read(f"hf:{name}", name).facts)
+                found.append(self._read(f"hf:{name}", name).facts)
             except SreError as error:
-                told.append(f"the hub did not give {name}: {error.what}, {error.why}")
+                found.append(f"the hub did not give {name}: {error.what}, {error.why}")
 
         # a thread, because neither looking a host up nor a slow answer can be given up in any other way
         asking = Thread(target=ask, name="model-hub", daemon=True)
         asking.start()
         asking.join(self._wait_s)
-        if told:
-            return told[0]
+        if found:
+            return found[0]
         self._silent = f"the hub did not answer within {self._wait_s:g} s"
         return self._silent
 

@@ -130,10 +130,10 @@ def check_server(subject: Subject, key: str) -> str:
         hint = f"did you mean --served-model {close[0]}?" if close else f"--served-model {names[0]}"
         raise InputRejected(what, why=f"it serves {', '.join(names)}, not {subject.served_model!r}", hint=hint)
     try:
-        told = ask(f"{subject.endpoint}/version", headers=headers)
+        reply = ask(f"{subject.endpoint}/version", headers=headers)
     except DependencyFailed:
         return ""
-    return str(told.body.get("version", ""))[:80] if told.status == 200 else ""
+    return str(reply.body.get("version", ""))[:80] if reply.status == 200 else ""
 
 
 def _key(app: App, subject: Subject) -> str:
@@ -153,11 +153,11 @@ def _key(app: App, subject: Subject) -> str:
 
 def _provenance(app: App, sweep: Sweep, driver: LoadDriver, server_version: str) -> Provenance:
     """Return the provenance of every cell; of a sweep that goes on the one with which it began."""
-    told, before, subject = driver.version(), sweep.provenance, sweep.subject
-    if before is not None and (before.driver, before.driver_version) != (driver.name, told):
+    installed, before, subject = driver.version(), sweep.provenance, sweep.subject
+    if before is not None and (before.driver, before.driver_version) != (driver.name, installed):
         raise InputRejected(
             f"sweep {sweep.request.id!r} does not go on",
-            why=f"it was begun with {before.driver} {before.driver_version}, and {driver.name} {told} is here",
+            why=f"it was begun with {before.driver} {before.driver_version}, and {driver.name} {installed} is here",
             hint="take the same --driver, or another --out",
         )
     if before is not None and server_version and before.vllm and before.vllm != server_version:
@@ -171,7 +171,7 @@ def _provenance(app: App, sweep: Sweep, driver: LoadDriver, server_version: str)
         **(shared | {"vllm": server_version or subject.vllm}),
         sweep=sweep.request.id,
         driver=driver.name,
-        driver_version=told,
+        driver_version=installed,
         seed=sweep.seed,
         ignore_eos=sweep.ignore_eos,
         started_at=app.clock.now(),

@@ -67,11 +67,11 @@ def policy_line(approvals: Approvals | None) -> str:
 
 def reminded_text(approvals: Approvals | None) -> str:
     """Return which groups were told because nobody answered, in a sentence; empty where none was."""
-    told = approvals.escalations[: approvals.told] if approvals is not None else ()
-    if not told:
+    notified = approvals.escalations[: approvals.groups_notified] if approvals is not None else ()
+    if not notified:
         return ""
-    groups = " and ".join(f"{e.group} ({', '.join(e.names)})" if e.names else e.group for e in told)
-    return f"Nobody answered, so {groups} {'was' if len(told) == 1 else 'were'} told."
+    groups = " and ".join(f"{e.group} ({', '.join(e.names)})" if e.names else e.group for e in notified)
+    return f"Nobody answered, so {groups} {'was' if len(notified) == 1 else 'were'} told."
 
 
 def _when(span: FrozenSpan, now: datetime) -> str:

@@ -232,8 +232,8 @@ def _limits(incident: Incident, prose: Callable[[str, int], str]) -> list[Block]
 def mention(incident: Incident) -> str:
     """Return the words that notify the group that was told last; only ids of Slack's form are mentioned."""
     approvals = incident.approvals
-    told = approvals.escalations[: approvals.told] if approvals is not None else ()
-    people = [f"<@{user}>" for user in (told[-1].slack if told else ()) if _USER.fullmatch(user)]
+    notified = approvals.escalations[: approvals.groups_notified] if approvals is not None else ()
+    people = [f"<@{user}>" for user in (notified[-1].slack if notified else ()) if _USER.fullmatch(user)]
     plan = incident.plan.id if incident.plan is not None else "the plan"
     asks = slack_mrkdwn(f"Nobody has answered {plan} for {incident.service} yet.", limit=500)
     return " ".join((*people, asks))

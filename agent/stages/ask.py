@@ -63,7 +63,7 @@ def remind(context: StageContext, incident: Incident) -> StageOutcome:
     reminder = approvals.next_escalation if approvals is not None else None
     if approvals is None or reminder is None or now < reminder.at:
         return StageOutcome.WAITING
-    reminded = incident.with_(approvals=approvals.with_(told=approvals.told + 1))
+    reminded = incident.with_(approvals=approvals.with_(groups_notified=approvals.groups_notified + 1))
     kind = EventKind.REMINDED
     who = f"{reminder.group} ({', '.join(reminder.names) or 'nobody is in it'})"
     save(context, reminded.with_(due_at=reminded.answer_due_at), f"{REMINDED} {who}", now=now, wake=False, kind=kind)

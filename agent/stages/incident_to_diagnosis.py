@@ -57,7 +57,7 @@ def rediagnose(context: StageContext, incident: Incident, signals: tuple[Signal,
         diagnosed_count=incident.received,
         correlated=correlate(signals, context.rules.matcher, cause=diagnosis.class_),
         alerts_open=_open_alerts(signals),
-        told=_logged_args(context, log, signals) or incident.told,
+        logged_config=_logged_args(context, log, signals) or incident.logged_config,
         printed=_printed(text, log.revision if log is not None else None) or incident.printed,
     )
 

@@ -142,7 +142,7 @@ def test_somebody_elses_container_in_between_is_a_conflict(world):
     one, seen = order(world), world.platform.look("gemma")
     world.docker.named(CONTAINER)["HostConfig"]["Memory"] = 1
     with pytest.raises(StateConflict, match="changed since it was read"):
-        world.platform._change(seen, one, seen.told["text"].replace("8192", "4096"), resumes=False)
+        world.platform._change(seen, one, seen.report["text"].replace("8192", "4096"), resumes=False)
     assert len(world.docker.containers) == 1
 
 
@@ -168,7 +168,7 @@ def test_no_secret_leaves_the_instance_and_a_shell_hides_the_flags(world):
     world.platform.measure("gemma", str(world.platform.describe("gemma").latest_ready_revision))
     said = json.dumps(list(world.ssm._told.values()), default=str) + json.dumps(world.ssm.sent)
     assert "sk-stays-here" not in said
-    assert ["VLLM_API_KEY", None] in world.platform.look("gemma").told["env"]
+    assert ["VLLM_API_KEY", None] in world.platform.look("gemma").report["env"]
     world.docker.named(CONTAINER)["Config"] |= {"Entrypoint": ["/bin/bash", "-c"], "Cmd": ["vllm serve m"]}
     with pytest.raises(InputRejected, match="a shell"):
         world.platform.describe("gemma")

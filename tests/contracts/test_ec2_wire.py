@@ -499,8 +499,8 @@ def test_no_secret_leaves_the_instance(world):
     said = json.dumps(list(world.ssm._told.values()), default=str) + json.dumps(world.ssm.sent)
     assert "sk-stays-here" not in said
     seen = world.platform.look("gemma")
-    assert ["VLLM_API_KEY", None] in seen.told["env"]
-    assert "sk-stays-here" not in json.dumps(seen.told)
+    assert ["VLLM_API_KEY", None] in seen.report["env"]
+    assert "sk-stays-here" not in json.dumps(seen.report)
 
 
 def test_a_stop_that_nothing_would_bring_back_is_refused(world):

@@ -324,7 +324,7 @@ def test_a_group_that_is_told_later_is_mentioned_once_in_a_reply(team):
     store, cards = here.told.installation.store, here.told.installation.contexts[Owner.INCIDENT].cards
     timeline, before = store.timeline(incident.id), cards.card(incident.id, "slack")
     leads = Escalation(group="leads", at=incident.phase_at, names=("Ben",), slack=("U0BEN", "!channel"))
-    told = Approvals(plan=incident.plan.id, escalations=(leads,), told=1)
+    told = Approvals(plan=incident.plan.id, escalations=(leads,), groups_notified=1)
     current = store.load(incident.id)
     for version in (97, 98):
         shown = current.with_(version=version, approvals=told, ended_why=f"state {version}")

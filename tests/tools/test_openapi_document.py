@@ -92,9 +92,9 @@ def test_every_sender_and_every_proof_is_there(kept):
 
 def test_what_comes_in_is_closed_and_what_goes_out_is_open(kept):
     forms = kept["components"]["schemas"]
-    assert forms["Asked"]["additionalProperties"] is False
+    assert forms["ChangeBody"]["additionalProperties"] is False
     assert "additionalProperties" not in forms["Incident"]
-    assert forms["Body"]["properties"]["break_glass"]["description"].startswith("Approve in spite of")
+    assert forms["DecisionBody"]["properties"]["break_glass"]["description"].startswith("Approve in spite of")
 
 
 def test_what_the_document_does_not_say_is_found_here():

@@ -76,8 +76,8 @@ def system_log(aws: Aws, region: str, instance: str) -> tuple[Entry, ...]:
 
     Its lines have no time of day: they get the one at which EC2 wrote it. EC2 keeps the last 64 KB.
     """
-    told = aws.call(region, "get_console_output", InstanceId=instance)
-    at = told.get("Timestamp")
-    lines = str(told.get("Output") or "").splitlines()
+    answer = aws.call(region, "get_console_output", InstanceId=instance)
+    at = answer.get("Timestamp")
+    lines = str(answer.get("Output") or "").splitlines()
     at_us = int(at.timestamp() * 1_000_000) if isinstance(at, datetime) else 0
     return tuple(Entry(at_us=at_us, start="", text=line[:4000]) for line in lines if KERNEL.search(line))

@@ -63,8 +63,8 @@ def timed_lines(text: str, *, since: datetime) -> tuple[LogLine, ...]:
     for raw in text.splitlines():
         if not raw.strip():
             continue
-        told, said = _read(raw, since)
-        at = max(at, told) if told is not None else at
+        stamp, said = _read(raw, since)
+        at = max(at, stamp) if stamp is not None else at
         lines.append(LogLine(at=at, text=said))
     return tuple(lines)
 
@@ -76,8 +76,8 @@ def _read(raw: str, since: datetime) -> tuple[datetime | None, str]:
             return entry
     iso = _ISO.match(raw)
     if iso:
-        told = _moment(iso[1])
-        return (told, iso[2]) if told is not None else (None, raw)
+        stamp = _moment(iso[1])
+        return (stamp, iso[2]) if stamp is not None else (None, raw)
     own = _VLLM.match(raw)
     if own:
         return _in_year(own, since), raw
@@ -98,10 +98,10 @@ def _entry(raw: str) -> tuple[datetime | None, str] | None:
 
 def _moment(word: str) -> datetime | None:
     try:
-        told = datetime.fromisoformat(word)
+        stamp = datetime.fromisoformat(word)
     except ValueError:
         return None
-    return told if told.tzinfo else told.replace(tzinfo=UTC)
+    return stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)
 
 
 def _in_year(own: re.Match[str], since: datetime) -> datetime | None:

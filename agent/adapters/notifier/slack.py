@@ -83,7 +83,7 @@ class SlackNotifier:
             )
         try:
             known = self._shown.get(incident.id)
-            before = _told_more(reference, known[1] if known is not None else None)
+            before = _further(reference, known[1] if known is not None else None)
             if known is not None and known[0] > incident.version:
                 return before  # somebody showed a later state meanwhile
             found = self._show(incident, timeline, shown, before)
@@ -112,7 +112,7 @@ class SlackNotifier:
         channel, ts, before, mentioned = (*(reference or "").split("/"), "", "", "")[:4]
         look_before, _, lines_before = before.partition(".")
         look = shown.digest[:16]
-        mentioned_groups = incident.approvals.told if incident.approvals is not None else 0
+        mentioned_groups = incident.approvals.groups_notified if incident.approvals is not None else 0
         groups = f"/{mentioned_groups}" if mentioned_groups else ""
         # a message of an earlier version says nothing of its thread: what was before is not told again
         known = int(lines_before) if lines_before.isdigit() else len(timeline)
@@ -168,17 +168,17 @@ class SlackNotifier:
         )
 
 
-def _told_more(kept: str | None, shown: str | None) -> str | None:
+def _further(kept: str | None, shown: str | None) -> str | None:
     """Return the reference of which more was told: another process may have told since we did, or we since it was kept.
 
     Args:
         kept: The one in the store; it counts where both told the same.
         shown: Where this process left the message.
     """
-    return max((kept, shown), key=_told)
+    return max((kept, shown), key=_progress)
 
 
-def _told(reference: str | None) -> tuple[int, int]:
+def _progress(reference: str | None) -> tuple[int, int]:
     """Return how much of the timeline and how many groups were told; an earlier version's reference says neither."""
     if reference is None:
         return (-2, 0)

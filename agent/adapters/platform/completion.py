@@ -357,10 +357,10 @@ def _denied(status: int, text: str) -> Reply:
 def _own_word(text: str) -> bool:
     """Whether a refusal is the server's own: vLLM answers JSON with an ``error``, Cloud Run's front end a page."""
     try:
-        told = read_json(text.encode("utf-8", "replace"), what="refusal", limit=None)
+        refusal = read_json(text.encode("utf-8", "replace"), what="refusal", limit=None)
     except InputRejected:
         return False
-    return isinstance(told, dict) and "error" in told
+    return isinstance(refusal, dict) and "error" in refusal
 
 
 def _without(says: str, headers: dict[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from pydantic import AwareDatetime
+from pydantic import AliasChoices, AwareDatetime, Field
 
 from agent.core.decision.decision import Ballot
 from agent.core.decision.freeze import FrozenSpan, Stops
@@ -11,11 +11,11 @@ from agent.core.value import Value
 
 
 class Escalation(Value):
-    """A further group that is told where nobody answers.
+    """A further group that is notified where nobody answers.
 
     Attributes:
         group: Its name in the policy.
-        at: When it is told.
+        at: When it is notified.
         names: Its members.
         slack: Their Slack ids, as far as the policy has them.
     """
@@ -44,8 +44,8 @@ class Approvals(Value):
         needed: How many people must approve.
         given: By whom it was approved so far.
         approvers: Names of those who may; empty where the policy names nobody, as on one machine.
-        escalations: The groups that are told later, in order.
-        told: How many of them were told.
+        escalations: The groups that are notified later, in order.
+        groups_notified: How many of them were notified; stored as ``told`` before.
         freezes: The freeze windows that overlap the time in which it can be answered.
         asked_for: Whether somebody asked for this change; a plan that fixes an incident is an emergency.
         over_budget: Why it would break a budget, by the prices when it was asked about; empty where it keeps them.
@@ -56,7 +56,7 @@ class Approvals(Value):
     given: tuple[Approval, ...] = ()
     approvers: tuple[str, ...] = ()
     escalations: tuple[Escalation, ...] = ()
-    told: int = 0
+    groups_notified: int = Field(default=0, validation_alias=AliasChoices("groups_notified", "told"))
     freezes: tuple[FrozenSpan, ...] = ()
     asked_for: bool = False
     over_budget: str = ""
@@ -79,8 +79,8 @@ class Approvals(Value):
 
     @property
     def next_escalation(self) -> Escalation | None:
-        """The next group that is to be told, or None."""
-        return self.escalations[self.told] if self.told < len(self.escalations) else None
+        """The next group that is to be notified, or None."""
+        return self.escalations[self.groups_notified] if self.groups_notified < len(self.escalations) else None
 
     def with_ballot(self, ballot: Ballot) -> "Approvals":
         """Return it with the votes that stand."""

@@ -109,10 +109,10 @@ def build_pack(case: ModelInput, matcher: Matcher, *, limit: int, asked_for: Seq
         chosen.append(line)
     lines = tuple(sorted(chosen, key=lambda line: line.index))
     left_out = len(case.story) - len(lines)
-    return EvidencePack(evidence="\n".join([*facts, *_told(lines, len(case.story))]), lines=lines, left_out=left_out)
+    return EvidencePack(evidence="\n".join([*facts, *_excerpt(lines, len(case.story))]), lines=lines, left_out=left_out)
 
 
-def _told(lines: Sequence[ShownLine], total: int) -> list[str]:
+def _excerpt(lines: Sequence[ShownLine], total: int) -> list[str]:
     """The lines by time, with a mark wherever some were left out."""
     told = [f"lines of the log by time ({total - len(lines)} of {total} are left out):"]
     next_index = 0

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from pydantic import AwareDatetime, Field
+from pydantic import AliasChoices, AwareDatetime, Field
 
 from agent.core.change.execution import Effect, EffectKind, Execution
 from agent.core.change.request import CHANGE_REQUESTED, REQUEST_PREFIX, ChangeRequest
@@ -114,7 +114,7 @@ class Incident(Value):
         model_request: How far the model's word about the diagnosis has come; None where none is wanted.
         received: How often something new was heard; ``diagnosed_count`` is how much of it the diagnosis rests on.
         due_at: When time alone will make something due; None when only a signal or a person can.
-        told: The configuration that the server's own log tells, for platforms that nobody describes to us.
+        logged_config: The configuration that the server's own log tells, for platforms that nobody describes to us.
         printed: What the engine printed about its memory at the start that failed; None where it printed nothing of it.
         linked_to: The incident this one follows (recurrence, or the revision before).
         live_replay: Whether a replay may change services (``--live``); meaningless for the live run.
@@ -160,7 +160,7 @@ class Incident(Value):
     execution: Execution | None = None
     verification: Verification | None = None
     remedies: tuple[Remedy, ...] = ()
-    told: ServingConfig | None = None
+    logged_config: ServingConfig | None = Field(default=None, validation_alias=AliasChoices("logged_config", "told"))
     printed: Printed | None = None
     linked_to: str | None = None
     ended_why: str = ""

@@ -161,7 +161,7 @@ class PlainEnds:
         if (end := cloud_run_end(line) if line.startswith("Container ") else None) is not None:
             asked, self._sigterm = self._sigterm, False
             return end.with_(asked_by=AskedBy.SCALE_IN_OR_ROLLOUT) if asked else end
-        told = _plain_told(line, self._own, self._reason)
+        told = _plain_end_or_stop(line, self._own, self._reason)
         if isinstance(told, Stop):
             self._stopped = None if told.over else told.by
             return None
@@ -194,7 +194,7 @@ class PlainEnds:
             self._reason = reason["reason"]
 
 
-def _plain_told(line: str, own: Iterable[str], reason: str) -> End | Stop | None:
+def _plain_end_or_stop(line: str, own: Iterable[str], reason: str) -> End | Stop | None:
     if (compose := _COMPOSE.match(line)) is not None:
         code = int(compose["code"])
         other = compose["who"].lower() in _NO_CONTAINER or (code == 0 and not _is_own(compose["who"], own))

@@ -56,7 +56,7 @@ def read_log_entry(entry: Mapping[str, Any], reading: Reading) -> list[Signal | 
     resource, labels = part(entry, "resource", "labels"), part(entry, "labels")
     pod = name(resource.get("pod_name"))
     source = _source(entry, log)
-    told = _told(entry, log, origin, source, said)
+    reported = _end_or_stop(entry, log, origin, source, said)
     return [
         signal(
             origin,
@@ -69,14 +69,14 @@ def read_log_entry(entry: Mapping[str, Any], reading: Reading) -> list[Signal | 
             instance=_instance(resource, labels, pod),
             severity=text(entry, "severity"),
             fields=facts(log=log, container=labels.get("container_name") or resource.get("container_name")) | more,
-            end=told if isinstance(told, End) else None,
-            stop=told if isinstance(told, Stop) else None,
+            end=reported if isinstance(reported, End) else None,
+            stop=reported if isinstance(reported, Stop) else None,
             waiting=event_waiting(payload) if "involvedObject" in (payload := part(entry, "jsonPayload")) else None,
         )
     ]
 
 
-def _told(entry: Mapping[str, Any], log: str, origin: Origin, source: Source, said: str) -> End | Stop | None:
+def _end_or_stop(entry: Mapping[str, Any], log: str, origin: Origin, source: Source, said: str) -> End | Stop | None:
     """Return the end or the stop that an entry tells; only whoever runs the server is believed an end."""
     payload = part(entry, "jsonPayload")
     if "involvedObject" in payload:

@@ -68,7 +68,7 @@ def candidates(
     live: Live | None,
     fits: Capacity,
     *,
-    told: LoggedConfig | None = None,
+    logged: LoggedConfig | None = None,
     platform: str | None = None,
     printed: Printed | None = None,
 ) -> Iterator[Candidate]:
@@ -79,14 +79,14 @@ def candidates(
         diagnosis: What broke, with the catalogue's fixes, best first.
         live: The service as it is, or None where we have no adapter for its platform.
         fits: The arithmetic.
-        told: What the server's own log says of its configuration, where nobody can describe it.
+        logged: What the server's own log says of its configuration, where nobody can describe it.
         platform: Where the service runs, as its signals say.
         printed: What the engine printed at the start of this configuration, where it did.
     """
-    if live is None and told is not None and diagnosis.class_ in FIT_CLASSES:
-        yield from _told_to_a_person(service, told, fits)
+    if live is None and logged is not None and diagnosis.class_ in FIT_CLASSES:
+        yield from _logged_to_a_person(service, logged, fits)
         if printed is not None:
-            yield _printed_to_a_person(service, told, printed, fits)
+            yield _printed_to_a_person(service, logged, printed, fits)
     if live is not None:
         if diagnosis.class_ in FIT_CLASSES:
             yield from _by_fit(service, live.config, fits)
@@ -159,19 +159,19 @@ def _another_type(config: ServingConfig, move: Move) -> tuple[Action, ...]:
     )
 
 
-def _told_to_a_person(service: str, told: LoggedConfig, fits: Capacity) -> Iterator[Candidate]:
+def _logged_to_a_person(service: str, logged: LoggedConfig, fits: Capacity) -> Iterator[Candidate]:
     """What fits, as exact commands for a platform that we do not change ourselves."""
-    for option in fits.options(service, told.config):
+    for option in fits.options(service, logged.config):
         if option.elsewhere is None and option.flags:
             fix = f"set_flag {next(iter(option.flags)).replace('-', '_')}"
-            yield _fitting((_by_hand(service, told, option.flags, fix),), option)
+            yield _fitting((_by_hand(service, logged, option.flags, fix),), option)
 
 
-def _printed_to_a_person(service: str, told: LoggedConfig, printed: Printed, fits: Capacity) -> Candidate:
+def _printed_to_a_person(service: str, logged: LoggedConfig, printed: Printed, fits: Capacity) -> Candidate:
     """The engine's own figure as exact commands; what the arithmetic says of it still counts."""
     flags = {printed.flag: str(printed.most)}
-    after = told.config.with_(args=with_flag(told.config.args, printed.flag, str(printed.most)))
-    hand = _by_hand(service, told, flags, manual_task(printed))
+    after = logged.config.with_(args=with_flag(logged.config.args, printed.flag, str(printed.most)))
+    hand = _by_hand(service, logged, flags, manual_task(printed))
     return Candidate(actions=(hand,), why=_engine_said(printed), fit=fits.assess(service, after))
 
 
@@ -179,11 +179,11 @@ def _engine_said(printed: Printed) -> str:
     return f"vLLM itself printed that --{printed.flag} {printed.most:,} would have fitted, {printed.asked:,} did not"
 
 
-def _by_hand(service: str, told: LoggedConfig, flags: Mapping[str, str | None], fix: str) -> ForPerson:
-    args = told.config.args
+def _by_hand(service: str, logged: LoggedConfig, flags: Mapping[str, str | None], fix: str) -> ForPerson:
+    args = logged.config.args
     for name, value in flags.items():
         args = with_flag(args, name, value)
-    how = change_commands(told.platform, service, told.config.args, args)
+    how = change_commands(logged.platform, service, logged.config.args, args)
     says = ", ".join(f"--{n} {'(removed)' if v is None else v}".strip() for n, v in flags.items())
     return ForPerson(
         action=fix,

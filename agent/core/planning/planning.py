@@ -110,12 +110,13 @@ def propose(
     never = {r.proposal for r in own if r.ended in NEVER_AGAIN}
     last = {r.proposal for r in own if r.ended == Verdict.RECOVERED}
     kept: list[tuple[int, Proposal]] = []
-    told = LoggedConfig(config=incident.told, platform=incident.platform) if incident.told is not None else None
+    config = incident.logged_config
+    logged = LoggedConfig(config=config, platform=incident.platform) if config is not None else None
     about = Known(incident=incident, live=live, fits=fits, policy=policy, printed=_printed(incident, live))
     unproved: list[str] = []
     dear: list[str] = []
     known = candidates(
-        incident.service, diagnosis, live, fits, told=told, platform=incident.platform, printed=about.printed
+        incident.service, diagnosis, live, fits, logged=logged, platform=incident.platform, printed=about.printed
     )
     for candidate in (_suited(about, c) for c in known):
         key = digest([a.model_dump(mode="json") for a in candidate.actions])
@@ -139,7 +140,7 @@ def propose(
 
 def _printed(incident: Incident, live: Live | None) -> Printed | None:
     """What the engine printed, if it was this very configuration that it printed it about."""
-    printed, config = incident.printed, live.config if live is not None else incident.told
+    printed, config = incident.printed, live.config if live is not None else incident.logged_config
     revision = live.latest_created_revision if live is not None else None
     return printed if printed is not None and config is not None and printed.is_of(config, revision) else None
 
@@ -306,7 +307,7 @@ def _all_of(usd: float | None, count: int) -> float | None:
 def _for_person(about: Known, candidate: Candidate) -> Proposal | None:
     if not isinstance(candidate.actions[0], ForPerson):
         return None
-    config = about.live.config if about.live is not None else about.incident.told
+    config = about.live.config if about.live is not None else about.incident.logged_config
     before = about.fits.assess(about.incident.service, config) if config is not None else FitSummary()
     proven = _task_proven(candidate, about.printed)
     cost = about.fits.cost_usd_per_h(about.incident.service, config) if config is not None else None

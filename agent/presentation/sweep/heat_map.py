@@ -19,12 +19,12 @@ class Square:
     Attributes:
         value: Output tokens per second; None where nothing was measured.
         text: What stands in it.
-        told: What shows under the pointer.
+        tooltip: What shows under the pointer.
     """
 
     value: float | None
     text: str
-    told: str
+    tooltip: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,4 +104,4 @@ def _square(square: Square, x: float, y: float, best: float) -> str:
     shape = f'<rect class="f0" {place} fill-opacity="{share:.2f}"/><rect class="g" {place} fill="none"/>'
     kind = "e" if square.value is None else "ink" if share >= _DARK else ""
     text = words(x + _WIDE / 2, y + _HIGH / 2 + 3, square.text, kind=kind, anchor="middle")
-    return f"<g>{shape}{text}<title>{safe(square.told)}</title></g>"
+    return f"<g>{shape}{text}<title>{safe(square.tooltip)}</title></g>"

@@ -86,7 +86,7 @@ def line_plot(plot: LinePlot) -> str:
             (*axes.drawn(plot.unit, plot.across), *_knees(plot, axes), *_lines(plot, axes), *_failed(plot, axes))
         )
     head = words(12, 20, f"{plot.title} ({plot.unit})", kind="h") + _legend(plot)
-    return svg(WIDTH, HEIGHT, title=_told(plot), inside=head + inside)
+    return svg(WIDTH, HEIGHT, title=_alternative_text(plot), inside=head + inside)
 
 
 class _Axes:
@@ -193,7 +193,7 @@ def _legend(plot: LinePlot) -> str:
     return "".join(drawn)
 
 
-def _told(plot: LinePlot) -> str:
+def _alternative_text(plot: LinePlot) -> str:
     """The plot in one sentence, for those who cannot see it."""
     ends = [
         f"{series.name} {known[0][1]:.3g} at {_load(known[0][0])} to {known[-1][1]:.3g} at {_load(known[-1][0])}"

@@ -160,10 +160,10 @@ def _overview(found: Findings, cells: dict[str, Cell]) -> Iterator[Section]:
 def _square(cell: Cell) -> Square:
     value, where = _throughput(cell), f"{cell.planned.context_tokens:,} tokens, {cell.planned.concurrency} concurrent"
     if value is None:
-        return Square(value=None, text=outcome_text(cell), told=f"{where}: {cell.why or outcome_text(cell)}")
+        return Square(value=None, text=outcome_text(cell), tooltip=f"{where}: {cell.why or outcome_text(cell)}")
     failed = cell.measured.failed if cell.measured is not None else 0
     said = f"{where}: {rate_text(value)} output tokens/s" + (f", {failed} failed" if failed else "")
-    return Square(value=value, text=f"{rate_text(value)}{' !' if failed else ''}", told=said)
+    return Square(value=value, text=f"{rate_text(value)}{' !' if failed else ''}", tooltip=said)
 
 
 def _predicted(found: Findings) -> Iterator[Section]:

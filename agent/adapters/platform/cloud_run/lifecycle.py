@@ -89,9 +89,9 @@ def write_probe(message: Any, probe: Probe) -> None:
 
 
 def _port(config: ServingConfig) -> int:
-    told = flag_map((*config.command, *config.args)).get("port", "")
+    given = flag_map((*config.command, *config.args)).get("port", "")
     probed = config.startup_probe.port if config.startup_probe is not None else None
-    return int(told) if told.isdigit() else probed or PORT
+    return int(given) if given.isdigit() else probed or PORT
 
 
 def is_stopped(service: Any) -> bool:

@@ -64,27 +64,27 @@ def parsed(words: tuple[str, ...]) -> CommandLine:
     return CommandLine(sets=sets, removes=removes, front=rest[:split], args=rest[split:])
 
 
-def environment(line: CommandLine, told: list[list[str | None]]) -> tuple[EnvVar, ...]:
+def environment(line: CommandLine, reported: list[list[str | None]]) -> tuple[EnvVar, ...]:
     """Return the server's variables: of the unit and of env, or of a container its own.
 
     Args:
         line: The command.
-        told: Name and value of the unit's variables; None for a secret.
+        reported: Name and value of the unit's variables; None for a secret.
     """
     if line.image:
         return tuple(_variable(n, v) for n, v in _container_variables(line.front))
-    found = {str(name): _variable(str(name), value) for name, value in told if name not in line.removes}
+    found = {str(name): _variable(str(name), value) for name, value in reported if name not in line.removes}
     found |= {name: EnvVar(name=name, value=value) for name, value in line.sets.items()}
     return tuple(found.values())
 
 
-def with_environment(line: CommandLine, told: list[list[str | None]], wanted: tuple[EnvVar, ...]) -> CommandLine:
+def with_environment(line: CommandLine, reported: list[list[str | None]], wanted: tuple[EnvVar, ...]) -> CommandLine:
     """Return the command under which the server has those variables.
 
     Raises:
         InputRejected: A container's variables are options of its engine, and a secret cannot be set.
     """
-    if wanted == environment(line, told):
+    if wanted == environment(line, reported):
         return line
     if line.image:
         raise InputRejected(
@@ -92,7 +92,7 @@ def with_environment(line: CommandLine, told: list[list[str | None]], wanted: tu
             why="the variables of a container are options of its engine",
             hint="set them in the unit by hand (--env NAME=VALUE)",
         )
-    own = {str(name): value for name, value in told}
+    own = {str(name): value for name, value in reported}
     names = {e.name for e in wanted}
     sets = {e.name: e.value for e in wanted if e.value is not None and own.get(e.name) != e.value}
     return line.with_(sets=sets, removes=tuple(name for name in own if name not in names))

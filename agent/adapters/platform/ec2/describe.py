@@ -33,8 +33,8 @@ class Seen(Value):
     """A unit and its instance as they were read at one time.
 
     Attributes:
-        told: What the script told, now or, of an instance that does not answer, last.
-        online: Whether it told it now.
+        report: What the script reported, now or, of an instance that does not answer, last.
+        online: Whether it reported it now.
         volumes: Its volumes, as people read them.
     """
 
@@ -43,7 +43,7 @@ class Seen(Value):
     target: UnitTarget
     instance: Instance
     size: Size
-    told: Json
+    report: Json
     online: bool
     volumes: tuple[str, ...] = ()
 
@@ -51,13 +51,13 @@ class Seen(Value):
     def generation(self) -> int:
         """Counts our changes of the unit and of the instance."""
         tagged = self.instance.tagged
-        return max(int(self.told["generation"]), tagged.generation if tagged is not None else 0)
+        return max(int(self.report["generation"]), tagged.generation if tagged is not None else 0)
 
     @property
     def tag_is_newest(self) -> bool:
         """Whether our newest change is a start or a stop of the instance."""
         tagged = self.instance.tagged
-        return tagged is not None and tagged.generation > int(self.told["generation"])
+        return tagged is not None and tagged.generation > int(self.report["generation"])
 
     @property
     def runs(self) -> bool:
@@ -69,7 +69,7 @@ class Seen(Value):
     @property
     def newest_effect(self) -> Json | None:
         """The newest entry of the unit's ledger."""
-        effects = self.told["effects"]
+        effects = self.report["effects"]
         return effects[-1] if effects else None
 
     @property
@@ -78,19 +78,19 @@ class Seen(Value):
         newest = self.newest_effect
         if newest is None or not newest["restarted"]:
             return False
-        return bool(newest["others"] != self.told["others"] or newest["holds"] != sha(self.told["text"] or ""))
+        return bool(newest["others"] != self.report["others"] or newest["holds"] != sha(self.report["text"] or ""))
 
     @property
     def template(self) -> str:
         """The present state, to put back: our own file whole, the operator's by their digest."""
-        held = {name: self.told[name] for name in ("text", "others", "words")}
+        held = {name: self.report[name] for name in ("text", "others", "words")}
         return canonical(held | {"type": self.instance.type, "runs": self.runs}).decode()
 
     @property
     def etag(self) -> str:
         """Changes with every change of the unit's files, of the type, and of what we made of the instance."""
-        instance, told = self.instance, self.told
-        held = [instance.id, instance.type, self.runs, told["others"], told["text"], self.generation]
+        instance, report = self.instance, self.report
+        held = [instance.id, instance.type, self.runs, report["others"], report["text"], self.generation]
         return f'"{digest(held)[:24]}"'
 
     @property
@@ -100,7 +100,7 @@ class Seen(Value):
         if self.tag_is_newest and tagged is not None:
             return tagged.revision
         if newest is None or self.foreign:
-            return self._native(self.told["others"], sha(self.told["text"] or ""))
+            return self._native(self.report["others"], sha(self.report["text"] or ""))
         return str(newest["revision"])
 
     @property
@@ -108,13 +108,13 @@ class Seen(Value):
         """The revision that serves, or that served last."""
         if self.ready is True:
             return self.revision
-        served = next((e["revision"] for e in reversed(self.told["effects"]) if e["ready"]), None)
+        served = next((e["revision"] for e in reversed(self.report["effects"]) if e["ready"]), None)
         if served is not None:
             return str(served)
-        first = next(iter(self.told["effects"]), None)
+        first = next(iter(self.report["effects"]), None)
         if first is not None:
             return self._native(first["others"], first["before"])
-        return self._native(self.told["others"], sha(self.told["text"] or "")) if self.tag_is_newest else None
+        return self._native(self.report["others"], sha(self.report["text"] or "")) if self.tag_is_newest else None
 
     @property
     def ready(self) -> bool | None:
@@ -124,7 +124,7 @@ class Seen(Value):
             return False
         if self.instance.state != "running" or not self.online:
             return None
-        ready = self.told["ready"]
+        ready = self.report["ready"]
         return bool(ready) if ready is not None else None
 
     def _native(self, others: str, text: str) -> str:
@@ -138,9 +138,9 @@ def config_of(seen: Seen) -> ServingConfig:
         InputRejected: Its ExecStart starts no server that we know.
     """
     line = line_of(seen)
-    env = environment(line, seen.told["env"])
+    env = environment(line, seen.report["env"])
     if seen.target.container:
-        env = tuple(EnvVar(name=n, value=v, secret=None if v is not None else KEPT_IN) for n, v in seen.told["env"])
+        env = tuple(EnvVar(name=n, value=v, secret=None if v is not None else KEPT_IN) for n, v in seen.report["env"])
     count = 1 if seen.runs else 0
     return ServingConfig(
         image=line.image,
@@ -150,8 +150,8 @@ def config_of(seen: Seen) -> ServingConfig:
         cpu=seen.size.cpu,
         memory_mib=seen.size.memory_mib,
         instance_type=seen.instance.type,
-        accelerator=_accelerator(seen.told["gpus"], seen.target),
-        accelerator_count=len(seen.told["gpus"]) or seen.target.accelerator_count,
+        accelerator=_accelerator(seen.report["gpus"], seen.target),
+        accelerator_count=len(seen.report["gpus"]) or seen.target.accelerator_count,
         min_instances=count,
         max_instances=count,
     )
@@ -159,22 +159,22 @@ def config_of(seen: Seen) -> ServingConfig:
 
 def line_of(seen: Seen) -> CommandLine:
     """Return the command of a unit, taken apart."""
-    if seen.told["unread"]:
+    if seen.report["unread"]:
         raise InputRejected(
             f"the ExecStart of {seen.target.says} was not read",
-            why=str(seen.told["unread"]),
+            why=str(seen.report["unread"]),
             hint="let it start vllm serve with its flags as words, or as one variable of its EnvironmentFile",
         )
     if seen.target.container:
-        words, split = tuple(seen.told["words"]), int(seen.told["entrypoint"])
-        return CommandLine(front=words[:split], args=words[split:], image=str(seen.told["image"]))
-    return parsed(tuple(seen.told["words"]))
+        words, split = tuple(seen.report["words"]), int(seen.report["entrypoint"])
+        return CommandLine(front=words[:split], args=words[split:], image=str(seen.report["image"]))
+    return parsed(tuple(seen.report["words"]))
 
 
 def live_of(seen: Seen) -> Live:
     """Return a unit as we know it."""
     ready = seen.ready
-    effects = {str(e["revision"]): str(e["key"]) for e in seen.told["effects"]}
+    effects = {str(e["revision"]): str(e["key"]) for e in seen.report["effects"]}
     tagged = seen.instance.tagged
     if tagged is not None:
         effects[tagged.revision] = tagged.key
@@ -220,7 +220,7 @@ def message_of(seen: Seen) -> str:
         costs = [clause for clause in when_stopped(seen) if "go on costing" in clause]
         kept = costs if seen.instance.state == "stopped" else []
         return "; ".join((f"instance {seen.instance.id} is {seen.instance.state}", *kept))
-    return str(seen.told["says"])
+    return str(seen.report["says"])
 
 
 def template_parts(text: str) -> Json:

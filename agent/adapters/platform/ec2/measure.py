@@ -76,7 +76,7 @@ class InstanceHttp:
 
     def _ask(self, method: str, url: str, body: bytes | None, timeout_s: float) -> "_Answer":
         self._elapsed = 0.0
-        told = self._commands.ask(
+        answer = self._commands.ask(
             self._seen.target,
             self._seen.instance.id,
             "http",
@@ -85,10 +85,10 @@ class InstanceHttp:
             body=body.decode() if body else None,
             timeout_s=timeout_s,
         )
-        if not told["status"]:
-            reason = Failure.TIMED_OUT if told["late"] else Failure.UNREACHABLE
-            raise HttpFailed(self._seen.target.says, str(told["why"]), reason=reason, sent=told["late"])
-        return _Answer(self, told["status"], told["pieces"])
+        if not answer["status"]:
+            reason = Failure.TIMED_OUT if answer["late"] else Failure.UNREACHABLE
+            raise HttpFailed(self._seen.target.says, str(answer["why"]), reason=reason, sent=answer["late"])
+        return _Answer(self, answer["status"], answer["pieces"])
 
 
 class _Answer:

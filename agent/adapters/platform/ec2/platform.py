@@ -172,7 +172,7 @@ class Ec2Platform:
         """Measure a revision: ready, then one real completion asked on the instance itself."""
         seen = self.look(service)
         if revision != seen.revision:
-            known = {e["revision"] for e in seen.told["effects"]} | {seen.ready_revision}
+            known = {e["revision"] for e in seen.report["effects"]} | {seen.ready_revision}
             if revision in known:
                 return self._meter(seen).not_newest(revision)
             raise InputRejected(
@@ -198,10 +198,10 @@ class Ec2Platform:
         size = self._size(target.region, instance.type)
         volumes = self._volumes(target.region, instance.volumes)
         if instance.state == "running" and self._commands.online(target, instance.id) == "Online":
-            told = self._commands.ask(target, instance.id, "read")
-            return Seen(target=target, instance=instance, size=size, told=told, online=True, volumes=volumes)
+            report = self._commands.ask(target, instance.id, "read")
+            return Seen(target=target, instance=instance, size=size, report=report, online=True, volumes=volumes)
         last = self._commands.last_read(target, instance.id)
-        seen = last and Seen(target=target, instance=instance, size=size, told=last, online=False, volumes=volumes)
+        seen = last and Seen(target=target, instance=instance, size=size, report=last, online=False, volumes=volumes)
         if seen and (instance.state != "running" or seen.tag_is_newest):
             return seen
         if instance.state == "running":
@@ -212,7 +212,7 @@ class Ec2Platform:
             )
         raise DependencyFailed(
             f"{target.says} was not read",
-            why=f"instance {instance.id} is {instance.state}, and nothing that it told in the last 30 days is kept",
+            why=f"instance {instance.id} is {instance.state}, and nothing that it reported in the last 30 days is kept",
             hint=f"start it: aws ec2 start-instances --instance-ids {instance.id}",
         )
 
@@ -251,21 +251,21 @@ class Ec2Platform:
                 )
         after = applied(before, order.actions)
         if after == before:
-            text: str | None = seen.told["text"]
+            text: str | None = seen.report["text"]
             return text
         if seen.target.container:
             return written(list(after.args), [[e.name, e.value] for e in after.env])
         _require_literal(order)
-        line = with_environment(line_of(seen), seen.told["env"], after.env).with_(args=after.args)
-        refs = frozenset(seen.told["refs"])
+        line = with_environment(line_of(seen), seen.report["env"], after.env).with_(args=after.args)
+        refs = frozenset(seen.report["refs"])
         return drop_in(line.words, refs, order)
 
     def _change(self, seen: Seen, order: Order | Restore, text: str | None, *, resumes: bool) -> Operation:
         """Run the script once; it refuses where the files are not those that were read."""
         expects = {
-            "others": seen.told["others"],
-            "text": sha(seen.told["text"] or ""),
-            "generation": seen.told["generation"],
+            "others": seen.report["others"],
+            "text": sha(seen.report["text"] or ""),
+            "generation": seen.report["generation"],
         }
         left_s = seconds_to_send(order.lease_end, order.service)
         self._commands.change(
@@ -289,17 +289,17 @@ class Ec2Platform:
             if seen.tag_is_newest:
                 return power_progress(seen)
             return Operation(name=name, done=True, ok=None, says="a later change of the unit followed")
-        entry = next((e for e in seen.told["effects"] if e["key"] == effect_key), None)
+        entry = next((e for e in seen.report["effects"] if e["key"] == effect_key), None)
         if entry is None:
             return None
-        if entry["key"] != seen.told["effects"][-1]["key"] or seen.tag_is_newest:
+        if entry["key"] != seen.report["effects"][-1]["key"] or seen.tag_is_newest:
             return Operation(name=name, done=True, ok=None, says="a later change followed")
         if not entry["restarted"]:
             remains = "the unit is still to be restarted"
             return Operation(name=name, done=False, ok=None, says=remains, remains=remains)
         if seen.foreign:
             return Operation(name=name, done=True, ok=None, says="somebody changed the unit's files since")
-        says = f"{entry['revision']} came up" if seen.ready else str(seen.told["says"])
+        says = f"{entry['revision']} came up" if seen.ready else str(seen.report["says"])
         return Operation(name=name, done=seen.ready is not None, ok=seen.ready, says=says)
 
     def _read_size(self, region: str, kind: str) -> Size:
@@ -382,7 +382,7 @@ def _require_same(seen: Seen, order: Order | Restore) -> None:
     """
     why = ""
     tagged = seen.instance.tagged
-    names = {e["revision"] for e in seen.told["effects"]} | ({tagged.revision} if tagged is not None else set())
+    names = {e["revision"] for e in seen.report["effects"]} | ({tagged.revision} if tagged is not None else set())
     if seen.etag != order.etag:
         why = f"it is {seen.etag} now, and the change was made for {order.etag}"
     elif order.revision in names:

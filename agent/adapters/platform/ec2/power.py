@@ -28,8 +28,10 @@ def check_stop(seen: Seen) -> None:
         PolicyRefused: The unit is not started at boot, or a stop loses the disks or the instance.
     """
     why, hint = "", ""
-    if seen.told["enabled"] != "enabled":
-        why = f"{seen.target.name} is {seen.told['enabled'] or 'not known'} at boot, so a start would not bring it back"
+    if seen.report["enabled"] != "enabled":
+        why = (
+            f"{seen.target.name} is {seen.report['enabled'] or 'not known'} at boot, so a start would not bring it back"
+        )
         enable = f"systemctl enable {seen.target.unit}"
         if seen.target.container:
             enable = f"docker update --restart unless-stopped {seen.target.container}; systemctl enable docker"
@@ -156,8 +158,8 @@ def power_progress(seen: Seen) -> Operation:
         return Operation(name=name, done=False, ok=None, says=says, remains=remains)
     ready = seen.ready
     if ready is None and seen.online:
-        says = str(seen.told["says"])
-    says = says if ready is not False else str(seen.told["says"])
+        says = str(seen.report["says"])
+    says = says if ready is not False else str(seen.report["says"])
     return Operation(name=name, done=ready is not None, ok=ready, says="it came up" if ready else says)
 
 

@@ -97,7 +97,7 @@ def resumed(page: State) -> tuple[Action, ...]:
     return (Lifecycle(operation=LifecycleOperation.START),) if stopped else ()
 
 
-def told(page: State, start: Start, effect_key: str) -> Operation:
+def report(page: State, start: Start, effect_key: str) -> Operation:
     """Return how far an effect has come with the start that it made or ended."""
     name = f"host/{page.service}/operations/{effect_key}"
     if start.ended_by == effect_key:

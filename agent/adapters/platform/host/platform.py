@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
-from agent.adapters.platform.host.lifecycle import deletes, free, possible, require_deployed, resumed, to_create, told
+from agent.adapters.platform.host.lifecycle import deletes, free, possible, report, require_deployed, resumed, to_create
 from agent.adapters.platform.host.measure import measurements, running_server
 from agent.adapters.platform.host.probe import Address, address_of, healthy
 from agent.adapters.platform.host.server import HostServer, last_line
@@ -101,7 +101,7 @@ class HostPlatform:
             page = self._settle(hand, order.service)
             before = page.effect(order.effect_key)
             if before is not None:
-                return told(page, before, order.effect_key)
+                return report(page, before, order.effect_key)
             free(require_deployed(page), order)
             template = stamped(page.template, order.revision, order.effect_key, order.incident, actions=order.actions)
             if any(map(ends_service, order.actions)):
@@ -114,7 +114,7 @@ class HostPlatform:
             page = self._settle(hand, order.service)
             before = page.effect(order.effect_key)
             if before is not None:
-                return told(page, before, order.effect_key)
+                return report(page, before, order.effect_key)
             free(require_deployed(page), order)
             if not order.template:
                 return self._end(hand, page, order, page.template)
@@ -137,7 +137,7 @@ class HostPlatform:
         start = page.effect(effect_key)
         if start is None:
             require_deployed(page)
-        return told(page, start, effect_key) if start is not None else None
+        return report(page, start, effect_key) if start is not None else None
 
     def operation(self, name: str) -> Operation:
         """Return how far an operation has come."""
@@ -344,7 +344,7 @@ class HostPlatform:
         seconds_to_send(order.lease_end, order.service)
         self._book(page.service).write(page)  # the intent first: a successor goes on, whatever becomes of us
         hand.page = page if before is None else self._ending(page, before)
-        return told(hand.page, made, order.effect_key)
+        return report(hand.page, made, order.effect_key)
 
     def _end(self, hand: Transaction, page: State, order: Order | Restore, template: str) -> Operation:
         """Ask the server to end; where none runs, the start that ended last carries the stamp."""
@@ -356,7 +356,7 @@ class HostPlatform:
         seconds_to_send(order.lease_end, order.service)
         self._book(page.service).write(page)  # the intent first, as for a start
         hand.page = page if ended.stage is Stage.ENDED else self._ending(page, ended)
-        return told(hand.page, hand.page.effect(order.effect_key) or ended, order.effect_key)
+        return report(hand.page, hand.page.effect(order.effect_key) or ended, order.effect_key)
 
     def _by_hand(self, hand: Transaction, page: State, *, running: bool = False) -> None:
         page = page.with_(generation=page.generation + 1, writes=page.writes + 1)

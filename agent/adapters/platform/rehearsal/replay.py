@@ -82,13 +82,13 @@ def _renamed(
     text = json.dumps(entry)
     if recording.revision:
         text = text.replace(recording.revision, row.name)
-    told: dict[str, Any] = json.loads(text)  # not strict: written two lines above
+    entry_fields: dict[str, Any] = json.loads(text)  # not strict: written two lines above
     stamp = at.isoformat(timespec="microseconds").replace("+00:00", "Z")
-    told |= {"timestamp": stamp, "receiveTimestamp": stamp, "insertId": entry_id}
-    labels = dict(told.get("labels") or {})
+    entry_fields |= {"timestamp": stamp, "receiveTimestamp": stamp, "insertId": entry_id}
+    labels = dict(entry_fields.get("labels") or {})
     if "instanceId" in labels:
         labels["instanceId"] = instance_of(row.name)
-    return told | {"labels": labels}
+    return entry_fields | {"labels": labels}
 
 
 _TIMES = ("timestamp", "receiveTimestamp", "TimeGenerated")  # of a LogEntry, and of a row of Azure Monitor
@@ -117,5 +117,5 @@ def persons_entries(
         at = taken_at + timedelta(seconds=after_s / compression)
         entry_id = digest([scenario.service, task, number])[:20]
         stamp = at.isoformat(timespec="microseconds").replace("+00:00", "Z")
-        told = {**entry, **{name: stamp for name in _TIMES if name in entry}}
-        yield entry_id, at, told | ({"insertId": entry_id} if "insertId" in entry else {})
+        entry_fields = {**entry, **{name: stamp for name in _TIMES if name in entry}}
+        yield entry_id, at, entry_fields | ({"insertId": entry_id} if "insertId" in entry else {})

@@ -229,7 +229,7 @@ class TestWhatTheEnginePrinted:
         """The server's own log tells both its arguments and the figure."""
         args = ("serve", "m", "--max-model-len", "32768")
         asked = incident("kv_cache_insufficient", "set_flag kv_cache_dtype fp8").with_(
-            printed=PRINTED.with_(args=args), told=ServingConfig(command=("vllm",), args=args), platform="host"
+            printed=PRINTED.with_(args=args), logged_config=ServingConfig(command=("vllm",), args=args), platform="host"
         )
         found = propose(asked, None, Arithmetic(words={"serve": UNSURE}), load_default_policy())
         assert found is not None

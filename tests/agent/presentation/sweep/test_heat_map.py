@@ -10,11 +10,11 @@ NAMES = {"s": "http://www.w3.org/2000/svg"}
 
 
 def square(value):
-    return Square(value=value, text=f"{value}", told="<b>")
+    return Square(value=value, text=f"{value}", tooltip="<b>")
 
 
 def row(predicted, measured):
-    squares = (square(10.0), square(40.0), Square(value=None, text="not sent", told="why & how"), None)
+    squares = (square(10.0), square(40.0), Square(value=None, text="not sent", tooltip="why & how"), None)
     return Row(name="128 tokens", squares=squares, predicted=predicted, measured=measured)
 
 
