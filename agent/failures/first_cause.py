@@ -19,6 +19,7 @@ from agent.failures.text.log_text import (
     most_informative_lines,
     only_info,
 )
+from agent.failures.text.no_evidence import is_logged_as_mild
 from agent.failures.text.phases import LOOK_AHEAD_LINES, STARTING, Timeline
 from agent.failures.text.streams import body_of, rank_of
 
@@ -54,7 +55,7 @@ def judge(
         s.index for s in troubles if s.signature.role is not Role.HINT
     }
     troubles = [
-        s for s in troubles if s.signature.role is not Role.HINT or not _mild(lines[s.index], s.index in harmless)
+        s for s in troubles if s.signature.role is not Role.HINT or not (s.index in harmless or _mild(lines, s.index))
     ]
     if any(s.signature.needs_silence for s in troubles) and not (
         whole_log and _silent(lines, sightings, troubles, timeline)
@@ -77,9 +78,9 @@ def _may_speak(sighting: Sighting, lines: Sequence[str]) -> bool:
     return sighting.signature.claims_line or not is_fatal(body_of(lines[sighting.index]))
 
 
-def _mild(line: str, known: bool) -> bool:  # noqa: FBT001 - one of three reasons
-    """Whether no guess is taken from a line: it is known as harmless, or calls itself a note or a warning."""
-    return known or is_note(line) or is_warning(line)
+def _mild(lines: Sequence[str], index: int) -> bool:
+    """Whether no guess is taken from a line: it, or its twin of another handler, is a note or a warning."""
+    return is_note(lines[index]) or is_warning(lines[index]) or is_logged_as_mild(lines, index)
 
 
 def _unresolved(
@@ -241,7 +242,7 @@ def _harmless(
     scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
     survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
     notes = only_info(list(lines))
-    calm = (scary or timeline.is_progress) and all(_calmed(index, timeline) for index in loud)
+    calm = (scary or timeline.is_progress) and all(_calmed(lines, index, timeline) for index in loud)
     if not notes and not calm:
         return None
     best = max(scary, key=lambda sighting: (sighting.signature.precedence, -sighting.index), default=None)
@@ -260,10 +261,15 @@ def _harmless(
     )
 
 
-def _calmed(index: int, timeline: Timeline) -> bool:
-    """Whether a loud line that is no error by its own word led to nothing: the start or the serving went on."""
-    stopped = timeline.marker_at(index) is Phase.STOPPING
-    return stopped or timeline.started_after(index) or timeline.served_after(index)
+def _calmed(lines: Sequence[str], index: int, timeline: Timeline) -> bool:
+    """Whether a loud line led to nothing: the start or the serving went on, or somebody was stopping the server.
+
+    A traceback is the one of a stop where the exception that ends it is.
+    """
+    if timeline.started_after(index) or timeline.served_after(index):
+        return True
+    end = _end_of_traceback(lines, index, timeline)
+    return timeline.marker_at(index if end is None else end) is Phase.STOPPING
 
 
 def _calm(best: Sighting | None, timeline: Timeline, *, loud: bool) -> float:

@@ -127,7 +127,7 @@ def _over(sighting: Sighting, timeline: Timeline, deaths: Sequence[int]) -> bool
     lasting = entry.role is Role.CONSEQUENCE or (entry.role is not Role.HINT and entry.failure_class in NEVER)
     if lasting and not passing:
         return False
-    if entry.phase is not Phase.SERVING and timeline.started_after(sighting.index):
+    if timeline.started_after(sighting.index):
         return True
     if entry.role is Role.HINT or entry.failure_class in PER_REQUEST or not timeline.served_after(sighting.index):
         return False

@@ -61,6 +61,11 @@ _WORK = (
         fixes=("redownload_weights", "fix_mount_permissions"),
     ),
     _Work(
+        files=("sentencepiece/",),
+        class_=FailureClass.WEIGHTS_UNREADABLE,
+        fixes=("redownload_weights", "upgrade_version", "set_flag tokenizer"),
+    ),
+    _Work(
         functions=("init_distributed_environment", "init_process_group", "__init_pynccl"),
         files=("pynccl",),
         class_=FailureClass.NCCL_FAILURE,

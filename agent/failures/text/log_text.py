@@ -122,7 +122,7 @@ def looks_like_failure(line: str) -> bool:
 def is_failure_candidate(line: str) -> bool:
     """Whether a line that the catalogue does not know may be a failure: alarming, not INFO, no source line."""
     loud = looks_like_failure(line) or (_ALARM_LEVEL.search(line) and not _QUIET.search(line))
-    return bool(loud) and not is_note(line) and not _SOURCE.match(line)
+    return bool(loud) and not is_note(line) and not _SOURCE.match(line, _head_end(line))
 
 
 def failure_candidates(lines: Sequence[str]) -> Iterator[int]:
@@ -150,8 +150,13 @@ def is_error_line(line: str) -> bool:
 
 def is_continued(line: str) -> bool:
     """Whether a line goes on with what the line above began: a frame, its source, or an empty line of a logger."""
+    return bool(_CONTINUED.match(line, _head_end(line)))
+
+
+def _head_end(line: str) -> int:
+    """Where the words begin that a process wrote behind its own name and level."""
     head = _LOGGER_HEAD.match(line)
-    return bool(_CONTINUED.match(line, head.end() if head else 0))
+    return head.end() if head else 0
 
 
 def is_note(line: str) -> bool:

@@ -9,16 +9,21 @@ from agent.failures.text.streams import body_of, server_of
 MOST_FRAME_LINES = 80
 """A traceback under a warning is read back no further than this."""
 
+MOST_SOURCE_LINES = 12
+"""Python quotes no more than a few lines of source below a frame, and a row of carets under each."""
+
 _ARGUMENTS = re.compile(
     r"(?:^|[\s:])(?:Namespace\(|non-default args: \{|(?:Async)?EngineArgs\(|engine \(v[^)]{1,60}\) with config: )"
 )
 _FRAME = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in \S{1,120}\s*$')
+_DUMPED = re.compile(r"\[dump_input\.py:\d{1,7}\]")
 _RAISED = re.compile(r"\braise\b(?! [\w.]{1,80}\(?\s*$)")
 """Source that raises, with the words that it raises; ``raise NotImplementedError(`` has them on other lines."""
 _BAD_INPUT = re.compile(r"(?:^|[\s.\]])(?:ValueError|TypeError|NotImplementedError|\w{0,40}ValidationError)(?::|$)")
 REFUSING = ("Error in preprocessing prompt inputs", "Error preparing request components", "Error building prompts")
 """What vLLM 0.6 to 0.33 writes, with a traceback, when it answers a request with 400 (entrypoints, serving.py)."""
 _WARNED = re.compile(r"\.py:\d{1,7}: \w{0,60}Warning: .{1,400}:\s*$")
+_HANDLER_NAME = re.compile(r"\[[\w.-]{1,40}\] ?")
 _GOES_ON = re.compile(r"\b(?:fall(?:s|ing)? ?back|fallback|ignor(?:ed|ing)|skipp(?:ed|ing))\b", re.IGNORECASE)
 _HEAD = re.compile(
     r"(?P<process>(?:\[rank\d{1,4}\]:\s?|\([^()\n]{1,80}=[^()\n]{1,80}\)\s?)*)"
@@ -30,17 +35,45 @@ _HEAD = re.compile(
 def is_quoted(lines: Sequence[str], index: int) -> bool:
     """Whether a line holds the words of a failure only because something else is shown in it.
 
-    It lists the arguments of a start; or quotes the source below a traceback's frame; or it is the second line of a
-    Python warning.
+    It lists the arguments of a start; or is what a dying engine dumps of its settings and its input; or quotes the
+    source below a traceback's frame; or it is the second line of a Python warning.
     """
     line = lines[index]
+    if _DUMPED.search(line, 0, 400):
+        return True
     if _ARGUMENTS.search(line, 0, 400):
         return not is_error_line(body_of(line))
     if index == 0 or _RAISED.search(line):
         return False
     above = lines[index - 1]
-    quoted = _WARNED.search(above) or (_FRAME.search(above) and is_continued(body_of(line)))
-    return bool(quoted) and server_of(above) == server_of(line)
+    if _WARNED.search(above):
+        return server_of(above) == server_of(line)
+    return _is_source(lines, index)
+
+
+def _is_source(lines: Sequence[str], index: int) -> bool:
+    """Whether a line is source below a frame of the same writer; newer Pythons quote a call over several lines.
+
+    The further lines of source that raises are the words that it raises.
+    """
+    server = server_of(lines[index])
+    for at in range(index, max(0, index - MOST_SOURCE_LINES), -1):
+        if not is_continued(body_of(lines[at])) or server_of(lines[at]) != server:
+            return False
+        if _FRAME.search(lines[at - 1]):
+            return server_of(lines[at - 1]) == server and (at == index or "raise " not in lines[at])
+    return False
+
+
+def is_logged_as_mild(lines: Sequence[str], index: int) -> bool:
+    """Whether the line beside this one is the same message, from a second handler, as a note or a warning."""
+    body = body_of(lines[index])
+    name = _HANDLER_NAME.match(body)
+    message = body[name.end() :].strip() if name else ""
+    beside = (lines[at] for at in (index - 1, index + 1) if 0 <= at < len(lines))
+    return len(message) > 0 and any(
+        line.endswith(message) and (is_note(line) or is_warning(line)) for line in map(str.rstrip, beside)
+    )
 
 
 def is_handled(lines: Sequence[str], index: int) -> bool:

@@ -70,7 +70,7 @@ class _Start:
         self.phases.append(mark.phase)
         if mark.phase is Phase.STOPPING:
             self.stops_at.append(mark.index)
-        if mark.proof is not Proof.ANSWERS:
+        if mark.proof is not Proof.ANSWERS and mark.phase is not Phase.STOPPING:
             self.works_at.append(mark.index)
             self.works.append(mark.phase)
             self.works_by[rank] = mark.index

@@ -9,6 +9,9 @@ from agent.failures.signature import Phase
 from agent.failures.text.phases import PhaseMark, Timeline
 from agent.failures.text.streams import api_server_of, rank_of
 
+SETTLED = 5
+"""So many statistics in a row that count nobody, at the end of a stream: whoever wrote them, no queue stands."""
+
 _COUNT = re.compile(r"\b(?:Waiting|Pending): \d")
 
 _Start = tuple[str, int | tuple[str, str] | None]
@@ -45,7 +48,7 @@ class Queues:
 
         A line without engine and count, a preemption, is of every engine of its start up to the highest number. Where
         no collector names the server, a queue that fills again may be another replica's in the same stream: the doubt
-        keeps it.
+        keeps it, until the statistics have counted nobody for so long that none of them can have one.
         """
         start, engine = self._writer(index)
         counts = engine is not None or _COUNT.search(self._lines[index])
@@ -57,9 +60,12 @@ class Queues:
         """Whether a line below counts nobody, and none of the same engine below that one counts somebody."""
         start, _ = writer
         empty = self._empty[writer]
-        which = len(empty) - 1 if start[0] else bisect_right(empty, index)
         last = max(self._waiting.get(writer, index), self._waiting.get((start, None), index), index)
-        return which in range(len(empty)) and empty[which] > last
+        since = len(empty) - bisect_right(empty, last)
+        if start[0] or since >= SETTLED:
+            return since > 0
+        which = bisect_right(empty, index)
+        return which < len(empty) and empty[which] > last
 
     def _writer(self, index: int) -> _Writer:
         line = self._lines[index]

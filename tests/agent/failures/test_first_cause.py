@@ -74,6 +74,39 @@ def test_a_worker_that_ends_after_its_engine_was_told_to_is_no_incident(matcher:
     assert matcher.classify("\n".join([*up, died, told]), whole_log=True, platform=None).class_ == "engine_dead"
 
 
+STARTS = [
+    "(APIServer pid=9) INFO 05-06 07:08:01 [api_server.py:9] vLLM API server version 0.32.0",
+    "(EngineCore pid=12) INFO 05-06 07:08:02 [gpu_model_runner.py:9] Starting to load model example/lamp...",
+]
+
+
+def test_an_interrupt_at_the_terminal_is_an_operators_stop(matcher: Matcher) -> None:
+    """The traceback is the interrupt's; another one is not."""
+    shown = ["(APIServer pid=9) Traceback (most recent call last):", '(APIServer pid=9)   File "x.py", line 3, in wait']
+    shown.append("(APIServer pid=9)     raise KeyboardInterrupt()")
+    stopped = "\n".join([*STARTS, *shown, "(APIServer pid=9) KeyboardInterrupt"])
+    assert matcher.classify(stopped, whole_log=True, platform=None).benign
+    other = stopped.replace(") KeyboardInterrupt", ") LampError")
+    assert not matcher.classify(other, whole_log=True, platform=None).benign
+
+
+def test_a_stop_is_no_progress_of_what_waited(matcher: Matcher) -> None:
+    waits = "INFO 05-06 07:08:0{} [ray_utils.py:9] Waiting for creating a placement group of specs for {} seconds."
+    text = "\n".join(
+        [*STARTS[:1], waits.format(3, 30), waits.format(5, 70), "*** SIGTERM received at time=7 on cpu 8 ***"]
+    )
+    assert matcher.classify(text, whole_log=True, platform=None).class_ == "no_gpu_visible"
+
+
+def test_a_warning_about_requests_to_come_is_over_with_the_start(matcher: Matcher) -> None:
+    warned = "(APIServer pid=9) WARNING 05-06 07:08:03 [vllm.py:9] check whether your reasoning parser has start tokens"
+    up = "(APIServer pid=9) INFO:     Application startup complete."
+    assert matcher.classify("\n".join([*STARTS, warned, up]), whole_log=True, platform=None).benign
+    assert (
+        matcher.classify("\n".join([*STARTS, up, warned]), whole_log=True, platform=None).class_ == "tool_parser_error"
+    )
+
+
 def test_two_causes_of_the_same_rank_leave_doubt(matcher: Matcher) -> None:
     text = "RuntimeError: operator torchvision::nms does not exist\nImportError: cannot import name 'x'"
     assert not matcher.classify(text, whole_log=True, platform=None).certain

@@ -27,6 +27,7 @@ def traceback(*frames: tuple[str, str], end: str) -> str:
         ((CORE, LOAD), "weights_unreadable"),
         ((CORE, ("vllm/lora/lamp.py", "load")), "unsupported_architecture"),
         ((CORE, ("vllm/distributed/parallel_state.py", "init_distributed_environment")), "nccl_failure"),
+        ((CORE, MODEL, ("sentencepiece/__init__.py", "LoadFromFile")), "weights_unreadable"),
         ((("vllm/v1/engine/core.py", "run_busy_loop"), ("vllm/v1/core/lamp.py", "glow")), "engine_dead"),
         ((("vllm/entrypoints/cli/serve.py", "cmd"), ("vllm/config/lamp.py", "__post_init__")), "invalid_flag"),
         ((("vllm/config/lamp.py", "__post_init__"), ("srv/lamp.py", "glow")), "unknown"),
@@ -35,7 +36,7 @@ def traceback(*frames: tuple[str, str], end: str) -> str:
     ],
     ids=[
         "template", "quantisation", "model code", "model code inside quantisation", "loading", "adapters", "ranks",
-        "serving", "settings", "called by settings", "somebody's code", "none",
+        "tokenizer", "serving", "settings", "called by settings", "somebody's code", "none",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(

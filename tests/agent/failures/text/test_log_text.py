@@ -7,6 +7,7 @@ from agent.failures.text.log_text import (
     clean,
     failure_candidates,
     is_error_line,
+    is_failure_candidate,
     looks_like_failure,
     most_informative_lines,
     only_info,
@@ -95,3 +96,9 @@ def test_an_alarm_is_a_line_that_calls_itself_an_error_and_no_line_inside_a_trac
 def test_a_note_that_something_is_down_is_no_mere_note(said: str) -> None:
     assert only_info([f"INFO 05-06 07:08:09 {said}"]) is False
     assert only_info(["INFO 05-06 07:08:09 backend is healthy, shutting nothing down"]) is True
+
+
+def test_source_that_raises_is_no_failure_whoever_wrote_it() -> None:
+    assert not is_failure_candidate("    raise KeyboardInterrupt()")
+    assert not is_failure_candidate("(APIServer pid=9)     raise KeyboardInterrupt()")
+    assert is_failure_candidate("(APIServer pid=9) LampError: out")

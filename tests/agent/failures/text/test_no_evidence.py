@@ -3,7 +3,14 @@
 import pytest
 
 from agent.failures.match.matcher import Matcher
-from agent.failures.text.no_evidence import MOST_FRAME_LINES, REFUSING, is_handled, is_quoted, is_refusal
+from agent.failures.text.no_evidence import (
+    MOST_FRAME_LINES,
+    REFUSING,
+    is_handled,
+    is_logged_as_mild,
+    is_quoted,
+    is_refusal,
+)
 
 FRAME = '  File "/srv/vllm/x.py", line 7, in load_model'
 FALLS_BACK = (
@@ -41,6 +48,42 @@ def test_source_below_a_frame_is_quoted_and_what_it_raises_is_not() -> None:
     assert is_quoted([FRAME, "    raise NotImplementedError("], 1)
     assert not is_quoted([FRAME, "torch.OutOfMemoryError: CUDA out of memory."], 1)
     assert not is_quoted(["web-1  | " + FRAME, "web-2  |     ProcessGroupNCCL("], 1)
+
+
+def test_source_over_several_lines_below_a_frame_is_quoted() -> None:
+    """Python 3.13 quotes the whole call, and carets below each line of it."""
+    call = [
+        "    light_lamp(",
+        "    ~~~~~~~~~~^",
+        "        timeout=VLLM_ENGINE_READY_TIMEOUT_S * 1000",
+        "        ^^^^^^^",
+    ]
+    assert all(is_quoted([FRAME, *call, "TimeoutError: lamp"], at) for at in (1, 3))
+    assert not is_quoted([FRAME, *call, "TimeoutError: lamp"], 5)
+    assert not is_quoted(["ERROR lamp is out:", *call], 3)
+    assert not is_quoted([FRAME, "    raise LampError(", '        "CUDA out of memory")'], 2)
+    assert not is_quoted(["web-1  | " + FRAME, *("web-2  | " + line for line in call)], 3)
+
+
+def test_what_a_dying_engine_dumps_of_its_settings_is_quoted(matcher: Matcher) -> None:
+    dump = (
+        "ERROR 05-06 07:08:09 [dump_input.py:72] Dumping input data with config: kv_cache_dtype=fp8, dtype is invalid"
+    )
+    assert is_quoted([dump], 0)
+    died = [dump, "ERROR 05-06 07:08:09 [core.py:7] torch.AcceleratorError: CUDA error: device-side assert triggered"]
+    assert matcher.classify("\n".join([*UP, *died]), whole_log=True, platform=None).class_ == "illegal_memory_access"
+
+
+def test_a_message_that_a_second_handler_calls_a_warning_is_one() -> None:
+    said, twin = (
+        "[lamp] -mglow is not supported by cc.",
+        "[2031-05-06 07:08:09] WARNING x.py:3: -mglow is not supported by cc.",
+    )
+    assert is_logged_as_mild([said, twin], 0)
+    assert is_logged_as_mild([twin, said], 1)
+    assert not is_logged_as_mild([said, twin.replace("WARNING", "ERROR")], 0)
+    assert not is_logged_as_mild([said, twin.replace("cc.", "ld.")], 0)
+    assert not is_logged_as_mild([said.removeprefix("[lamp] "), twin], 0)
 
 
 def test_the_second_line_of_a_python_warning_is_part_of_it() -> None:

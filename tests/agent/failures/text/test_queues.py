@@ -5,7 +5,7 @@ import pytest
 from agent.failures.match.matcher import Matcher
 from agent.failures.signature import Phase, Proof
 from agent.failures.text.phases import PhaseMark, Timeline
-from agent.failures.text.queues import Queues
+from agent.failures.text.queues import SETTLED, Queues
 from tests.agent.failures.log_changes import HEALTHY_START
 
 TOLD = "(APIServer pid=7) INFO 05-06 07:30:00 [launcher.py:9] Received signal SIGTERM, shutting down"
@@ -48,6 +48,12 @@ def test_replicas_in_one_stream_without_names_leave_doubt(matcher: Matcher) -> N
     both = [prefix + line for line in HEALTHY_START for prefix in ("web-1  | ", "web-2  | ")]
     both += ["web-1  | " + FULL, "web-2  | " + EMPTY, "web-1  | " + FULL, "web-2  | " + EMPTY]
     assert matcher.classify("\n".join(both), whole_log=True, platform=None).class_ == "queue_saturation"
+
+
+def test_a_stream_that_counts_nobody_for_long_has_no_queue(matcher: Matcher) -> None:
+    twice = [FULL, EMPTY, FULL]
+    assert class_of(matcher, *twice, *[EMPTY] * SETTLED) == "benign"
+    assert class_of(matcher, *twice, *[EMPTY] * (SETTLED - 1)) == "queue_saturation"
 
 
 def test_replicas_whose_api_servers_have_pids_are_told_apart(matcher: Matcher) -> None:
