@@ -38,6 +38,17 @@ def number(least: float, most: float) -> Callable[[str], float]:
 seconds = number(1e-6, 1e9)
 
 
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """Return the reader of a whole number between two bounds, both included."""
+
+    def read(raw: str) -> int:
+        if not least <= (value := int(raw)) <= most:
+            raise ValueError(raw)
+        return value
+
+    return read
+
+
 def one_of(*words: str) -> Callable[[str], str]:
     """Return the reader of one of these words."""
 

@@ -188,6 +188,10 @@ WORDS: dict[str, _Word] = {
     "SETTLE_S": _Word(field="times.settle_s", read=values.seconds, want="seconds > 0"),
     "POLL_S": _Word(field="times.poll_s", read=values.seconds, want="seconds > 0"),
     "LEASE_S": _Word(field="times.lease_s", read=values.seconds, want="seconds > 0"),
+    "RENOTIFY_AFTER_S": _Word(field="times.renotify_s", read=values.seconds, want="seconds > 0"),
+    "RENOTIFY_TIMES": _Word(
+        field="times.renotify_times", read=values.whole(0, 10), want="a whole number from 0 (never) to 10"
+    ),
     "MODEL_ENDPOINTS": _Word(
         field="model_endpoints",
         read=values.listed,
@@ -292,7 +296,7 @@ def read_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
     """
     env = os.environ if environ is None else environ  # noqa: TID251 - the one place that reads it
     fields: dict[str, Any] = {}
-    times: dict[str, float] = {}
+    times: dict[str, Any] = {}
     mistakes: list[str] = []
     for name, word in WORDS.items():
         raw = env.get(name)

@@ -20,7 +20,8 @@ locals {
     settings = ["MODEL_USD_PER_MILLION_IN", "MODEL_USD_PER_MILLION_OUT", "IAP_AUDIENCE", "PUBLIC_URL", "POLICY", "DECIDE_URL"] }
   }
 
-  times = ["APPROVAL_TTL_S", "COOL_OFF_S", "VERIFY_WINDOW_S", "QUIET_S", "SETTLE_S", "POLL_S", "LEASE_S"]
+  times = ["APPROVAL_TTL_S", "COOL_OFF_S", "VERIFY_WINDOW_S", "QUIET_S", "SETTLE_S", "POLL_S", "LEASE_S",
+  "RENOTIFY_AFTER_S", "RENOTIFY_TIMES"]
 
   # Where traces go, the same for all; deploy.sh adds what sends them when the first is set (docs/telemetry.md).
   traces = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"]

@@ -49,6 +49,7 @@ OWNER_OF: Final[dict[Step, Owner]] = {
     Step.CLOSE: Owner.INCIDENT,
     Step.EXPIRE: Owner.TICK,
     Step.REMIND: Owner.TICK,
+    Step.RENOTIFY: Owner.TICK,
     Step.WATCH: Owner.TICK,
     Step.MEASURE: Owner.TICK,
     Step.CONCLUDE: Owner.TICK,

@@ -136,7 +136,7 @@ class IncidentStore(MarkStore, Protocol):
         ...
 
     def due(self, now: datetime, limit: int = 100) -> tuple[str, ...]:
-        """Return open incidents whose ``due_at`` has come, the longest waiting first."""
+        """Return incidents whose ``wakes_at`` has come, the longest waiting first."""
         ...
 
     def latest_time(self) -> datetime | None:

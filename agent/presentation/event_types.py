@@ -25,6 +25,7 @@ TYPE_OF: Final[dict[Phase | EventKind, str]] = {
     EventKind.VOTE_GIVEN: "plan.vote_given",
     EventKind.VOTE_WITHDRAWN: "plan.vote_withdrawn",
     EventKind.REMINDED: "plan.reminded",
+    EventKind.UNACKNOWLEDGED: "incident.unacknowledged",
 }
 REQUEST_TYPE_OF: Final[dict[Phase | EventKind, str]] = {
     Phase.OPEN: "request.made",

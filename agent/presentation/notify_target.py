@@ -11,7 +11,14 @@ from agent.errors import SettingsRejected
 from agent.presentation.event_types import EVENT_TYPES
 
 DEFAULT_EVENTS: Final = frozenset(
-    {"incident.opened", "plan.proposed", "incident.resolved", "incident.escalated", "request.escalated"}
+    {
+        "incident.opened",
+        "plan.proposed",
+        "incident.resolved",
+        "incident.escalated",
+        "incident.unacknowledged",
+        "request.escalated",
+    }
 )
 HOSTS: Final[dict[str, tuple[str, ...]]] = {
     "workflows": (".logic.azure.com", ".environment.api.powerplatform.com"),

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
-from agent.core.incident.incident import Event, Incident
+from agent.core.incident.incident import Event, EventKind, Incident
 from agent.core.incident.phase import ENDS, Phase
+from agent.core.incident.renotify import is_unattended
 from agent.core.text.safe_text import slack_mrkdwn
 from agent.presentation.event_text import steps
 from agent.presentation.event_types import type_of
@@ -20,6 +21,7 @@ _TOLD: Final = frozenset(
         "plan.rolled_back",
         "plan.refused",
         "incident.acknowledged",
+        "incident.unacknowledged",
         "incident.resolved",
         "incident.escalated",
         "incident.closed",
@@ -50,6 +52,12 @@ def thread_lines(
         ended = f" It took {took}." if event.phase in ENDS and event.kind is None else ""
         found.append(f"{event.at:%H:%M:%S} UTC {slack_mrkdwn(redact(step.says), limit=_LINE_CHARS)}{ended}")
     return found[-LINES:]
+
+
+def calls_again(incident: Incident, timeline: tuple[Event, ...], told: int) -> bool:
+    """Whether something new of the thread tells again of what still waits for somebody to take note of it."""
+    again = any(event.kind is EventKind.UNACKNOWLEDGED for event in timeline[told:])
+    return again and is_unattended(incident)
 
 
 def _is_told(incident: Incident, event: Event, before: Event | None) -> bool:

@@ -20,6 +20,7 @@ from agent.stages.explain import explain
 from agent.stages.incident_to_diagnosis import incident_to_diagnosis
 from agent.stages.outcome_to_plan import outcome_to_plan, plan_again
 from agent.stages.plan_request import plan_request
+from agent.stages.renotify import renotify
 from agent.stages.shared.commit import save, send_outbox
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shared.spans import incident_span
@@ -41,6 +42,7 @@ STAGE_OF: dict[Step, Stage] = {
     Step.ASK: ask,
     Step.EXPIRE: expire,
     Step.REMIND: remind,
+    Step.RENOTIFY: renotify,
     Step.BEGIN: begin_execution,
     Step.CALL: call_platform,
     Step.WATCH: watch_operation,

@@ -263,6 +263,19 @@ class TestDue:
         store.commit(make.change(opened.move(Phase.SELF_RECOVERED, now=make.at(2))))
         assert store.due(make.at(9999)) == ()
 
+    def test_what_has_ended_is_due_when_people_are_to_be_told_again(self, store, make):
+        opened = store.commit(make.change(make.incident(due_at=make.at(1))))
+        ended = opened.with_(phase=Phase.ESCALATED, renotify_at=make.at(900))
+        ended = store.commit(make.change(ended))
+        assert (store.due(make.at(899)), store.due(make.at(900))) == ((), ("inc-a",))
+        store.commit(make.change(ended.with_(renotify_at=None)))
+        assert store.due(make.at(9999)) == ()
+
+    def test_the_earlier_of_two_reasons_makes_it_due(self, store, make):
+        store.commit(make.change(make.incident(due_at=make.at(20), renotify_at=make.at(10))))
+        store.commit(make.change(make.incident("inc-b", due_at=make.at(5), renotify_at=make.at(10))))
+        assert (store.due(make.at(5)), store.due(make.at(10))) == (("inc-b",), ("inc-b", "inc-a"))
+
     def test_a_new_due_time_replaces_the_old_one(self, store, make):
         opened = store.commit(make.change(make.incident(due_at=make.at(1))))
         later = store.commit(make.change(opened.with_(due_at=make.at(50))))

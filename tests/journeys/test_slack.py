@@ -49,9 +49,10 @@ class Team:
         self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
         self.thread.start()
 
-    def new_notifier(self):
+    def new_notifier(self, owner=""):
         client = WebClient(token=fake_slack.TOKEN, base_url=self.slack.url, retry_handlers=[])
-        return SlackNotifier(client, channel="C0SRE", redact=redact, console_url="https://console.example.com")
+        url = "https://console.example.com"
+        return SlackNotifier(client, channel="C0SRE", redact=redact, console_url=url, owner_of=lambda _: owner)
 
     def press(self, action, *, user="U0ADA", times=1, typed=""):
         url = f"http://127.0.0.1:{self.server.server_port}/slack/actions"
@@ -334,6 +335,26 @@ def test_a_group_that_is_told_later_is_mentioned_once_in_a_reply(team):
         (before.split("/")[1], f"<@U0BEN> Nobody has answered {incident.plan.id} for {incident.service} yet.")
     ]
     assert before.endswith("/1")
+
+
+def test_where_nobody_reacts_the_owner_is_mentioned_and_the_channel_sees_it_too(team):
+    """Each reminder once; who has reacted meanwhile is mentioned no more, and the line stands in the thread alone."""
+    here = team()
+    incident = here.asked()
+    here.told.go(900)
+    store, cards = here.told.installation.store, here.told.installation.contexts[Owner.INCIDENT].cards
+    (reply,) = [arguments for _, arguments in here.slack.history if "thread_ts" in arguments]
+    assert reply["reply_broadcast"] is True
+    assert reply["text"].endswith("UTC Nobody has answered or acknowledged it for 15 min.")
+    current, timeline = store.load(incident.id), store.timeline(incident.id)
+    before = cards.card(incident.id, "slack")
+    for number, seen in enumerate(("", "Ada"), 1):
+        shown = current.with_(version=90 + number, assignee=seen, ended_why=f"state {number}")
+        timeline = (*timeline, timeline[-1])
+        before = here.new_notifier("slack:U0ADA").tell(shown, timeline, reference=before)
+    called, quiet = [arguments for _, arguments in here.slack.history if "thread_ts" in arguments][1:]
+    assert (called["text"].split("\n")[0], called["reply_broadcast"]) == ("<@U0ADA>", True)
+    assert ("<@U0ADA>" in quiet["text"], "reply_broadcast" in quiet) == (False, False)
 
 
 def test_an_older_state_never_replaces_a_newer_one(team):

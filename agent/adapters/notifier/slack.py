@@ -9,8 +9,8 @@ from agent.core.incident.incident import Event, Incident
 from agent.core.sweep.sweep import Sweep
 from agent.errors import DependencyFailed
 from agent.presentation.notification import TEST_TITLE
-from agent.presentation.slack_card import Card, card, mention
-from agent.presentation.slack_thread import thread_lines
+from agent.presentation.slack_card import Card, card, mention, owner_mention
+from agent.presentation.slack_thread import calls_again, thread_lines
 from agent.presentation.sweep.slack_message import sweep_message
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ class SlackNotifier:
 
     A message that is changed notifies nobody, so each step that people wait for is a reply in its thread; ``LINES`` is
     how much of the timeline was told. A group of approvers that is told later is mentioned in a reply too; then the
-    reference has a fourth part, how many groups were. Everything new is one reply, so that what Slack refuses is said
+    reference has a fourth part, how many groups were. Where nobody took note of what waits for a person, the reply
+    mentions the owner and is shown in the channel too. Everything new is one reply, so that what Slack refuses is said
     again whole. A line is said twice where nobody knows that it was said: Slack's answer did not arrive, the process
     ended before the reference was kept, or it could not be kept. So it is where two processes tell of an incident at
     the same moment: only its first message is claimed, and each replies from where the kept reference stood.
@@ -125,12 +126,20 @@ class SlackNotifier:
             if groups and groups != f"/{mentioned}":
                 said.append(mention(incident))
             if said:
-                self._call("chat.postMessage", channel=channel, thread_ts=ts, text="\n".join(said), **_STILL)
+                reply = self._reply(incident, said, again=calls_again(incident, timeline, known))
+                self._call("chat.postMessage", channel=channel, thread_ts=ts, **reply, **_STILL)
             return f"{channel}/{ts}/{stands}"
         # so that a person who looks for it finds which incident a message is about
         named = {"event_type": "sre_incident", "event_payload": {"incident": incident.id}}
         posted = self._call("chat.postMessage", channel=self._channel, metadata=named, **arguments | _STILL)
         return f"{posted['channel']}/{posted['ts']}/{stands}"
+
+    def _reply(self, incident: Incident, said: list[str], *, again: bool) -> dict[str, Any]:
+        """What is said in the thread; who is called again is mentioned, and the channel sees it too."""
+        if not again:
+            return {"text": "\n".join(said)}
+        owner = owner_mention(self._owner_of(incident.service)).removeprefix(" · ")
+        return {"text": "\n".join([*([owner] if owner else []), *said]), "reply_broadcast": True}
 
     def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
         from slack_sdk.errors import SlackApiError, SlackClientError

@@ -80,6 +80,7 @@ class EventKind(StrEnum):
     REPLAN_ASKED = "replan_asked"  # a person asks for another plan
     NO_PLAN_LEFT = "no_plan_left"  # and there is none
     STUCK = "stuck"  # the agent cannot go on with it as things are
+    UNACKNOWLEDGED = "unacknowledged"  # it waits for a person, nobody reacted, and people are told again
 
 
 class Event(Value):
@@ -131,6 +132,8 @@ class Incident(Value):
         roll_back: The signed decision of a person to put the present plan's change back.
         closed: Who closed it; None where nobody did.
         stuck: Why the agent cannot go on with it as things are, told to people once; empty where it can.
+        renotify_at: When people are told again, if nobody reacts until then; None where nobody is to be told.
+        renotified: How often they were told again since its phase began.
         traceparent: The span in which it was opened, as W3C Trace Context says it; empty where nothing was traced.
     """
 
@@ -179,6 +182,8 @@ class Incident(Value):
     roll_back: RollBackDecision | None = None
     closed: PersonAct | None = None
     stuck: str = ""
+    renotify_at: AwareDatetime | None = None
+    renotified: int = 0
     traceparent: str = ""
 
     def move(self, phase: Phase, *, now: datetime, **changes: Any) -> "Incident":
@@ -189,14 +194,19 @@ class Incident(Value):
         """
         table = NEXT if self.request is None else NEXT_OF_REQUEST
         assert phase in table.get(self.phase, ()), f"no edge {self.phase} -> {phase}"
-        return self.with_(
-            **{"phase": phase, "phase_at": max(now, self.phase_at), "stuck": "", "replan": None} | changes
-        )
+        entered = {"phase": phase, "phase_at": max(now, self.phase_at), "renotify_at": None, "renotified": 0}
+        return self.with_(**entered | {"stuck": "", "replan": None} | changes)
 
     @property
     def ended(self) -> bool:
         """Whether nothing more will happen to it, unless a person asks for more."""
         return self.phase in ENDS and self.replan is None
+
+    @property
+    def wakes_at(self) -> datetime | None:
+        """When time alone brings something on: a step while it is open, or people are told again of what waits."""
+        due = None if self.ended else self.due_at
+        return min((at for at in (due, self.renotify_at) if at is not None), default=None)
 
     @property
     def may_change(self) -> bool:
@@ -269,6 +279,10 @@ class Times(Value):
     """How long things may take; the defaults of the design.
 
     ``compression`` divides the waits of a rehearsal, and every screen says so.
+
+    Attributes:
+        renotify_s: After how long people are told again of what waits for them and nobody took note of.
+        renotify_times: How often at most; 0 is never.
     """
 
     quiet_s: float = 20
@@ -278,6 +292,8 @@ class Times(Value):
     verify_s: float = 600
     poll_s: float = 10
     lease_s: float = 120
+    renotify_s: float = 900
+    renotify_times: int = Field(default=3, ge=0, le=10)
     rollout_limit_s: float = Field(default=3600, description="a rollout without an end by then is INCONCLUSIVE")
 
     def settled(self, incident: Incident, now: datetime) -> bool:

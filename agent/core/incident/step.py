@@ -28,6 +28,7 @@ class Step(StrEnum):
     WATCH_UNDO = "watch_undo"
     REPLAN = "replan"
     PLAN_AGAIN = "plan_again"  # a person asks for another plan
+    RENOTIFY = "renotify"  # a person is waited for, and nobody reacted
     CLOSE = "close"  # the change that was asked for did not come about
 
 
@@ -67,6 +68,8 @@ def due_step(incident: Incident, now: datetime) -> Step | None:  # noqa: PLR0911
         return Step.EXPIRE
     if phase is Phase.ASKED and _reminder_due(incident, now):
         return Step.REMIND
+    if incident.renotify_at is not None and now >= incident.renotify_at:
+        return Step.RENOTIFY
     if _model_due(incident, now):
         return Step.EXPLAIN
     if phase is Phase.APPLYING:

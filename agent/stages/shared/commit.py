@@ -6,6 +6,7 @@ from typing import Any
 import structlog
 
 from agent.core.incident.incident import Event, EventKind, Incident
+from agent.core.incident.renotify import with_renotification
 from agent.core.incident.step import Step, due_step
 from agent.core.intake.signal import LIVE, Signal
 from agent.core.plan.plan import Plan
@@ -61,6 +62,7 @@ def save(
     """
     known = incident.traceparent
     incident = incident if known else incident.with_(traceparent=context.tracer.traceparent())
+    incident = with_renotification(incident, context.rules.times, now)
     sent = (*_messages(incident, now, tell=tell, wake=wake), *also)
     change = Change(
         incident=incident,

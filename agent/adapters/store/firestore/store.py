@@ -159,7 +159,7 @@ class FirestoreStore(FirestoreMark):
             asked *= 4
 
     def due(self, now: datetime, limit: int = 100) -> tuple[str, ...]:
-        """Return open incidents that are due; see the port."""
+        """Return incidents that are due; see the port."""
         found = self._documents.select(
             "incidents",
             where=(("due_at", "<=", to_us(now)),),
@@ -315,7 +315,6 @@ class FirestoreStore(FirestoreMark):
 
 def _incident_data(incident: Incident, change: Change, before: Found | None) -> Data:
     own = to_us(committed_at(change))
-    waits = not incident.ended and incident.due_at is not None
     return {
         "name": incident.id,
         "version": incident.version,
@@ -323,7 +322,7 @@ def _incident_data(incident: Incident, change: Change, before: Found | None) -> 
         "service": incident.service,
         "is_open": not incident.ended,
         "opened_at": to_us(incident.opened_at),
-        "due_at": to_us(incident.due_at) if waits and incident.due_at is not None else None,
+        "due_at": None if incident.wakes_at is None else to_us(incident.wakes_at),
         "latest_at": max(own, before.data["latest_at"]) if before is not None else own,
         "body": to_text(incident),
     }

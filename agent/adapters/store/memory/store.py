@@ -25,7 +25,7 @@ class MemoryStore(MemoryMark):
         super().__init__()
         self._incidents: dict[str, str] = {}
         self._versions: dict[str, int] = {}
-        self._open_due: dict[str, datetime] = {}
+        self._due: dict[str, datetime] = {}
         self._heads: dict[str, str] = {}
         self._homes: dict[str, str] = {}
         self._signals: dict[str, list[str]] = {}
@@ -113,9 +113,9 @@ class MemoryStore(MemoryMark):
             return tuple(dict.fromkeys(home for home, _ in self._outbox.values()))[:limit]
 
     def due(self, now: datetime, limit: int = 100) -> tuple[str, ...]:
-        """Return open incidents that are due; see the port."""
+        """Return incidents that are due; see the port."""
         with self._lock:
-            waiting = sorted((at, incident) for incident, at in self._open_due.items() if at <= now)
+            waiting = sorted((at, incident) for incident, at in self._due.items() if at <= now)
         return tuple(incident for _, incident in waiting[:limit])
 
     def latest_time(self) -> datetime | None:
@@ -166,10 +166,11 @@ class MemoryStore(MemoryMark):
         return len(stored)
 
     def _set_due(self, incident: Incident) -> None:
-        if incident.ended or incident.due_at is None:
-            self._open_due.pop(incident.id, None)
+        wakes_at = incident.wakes_at
+        if wakes_at is None:
+            self._due.pop(incident.id, None)
         else:
-            self._open_due[incident.id] = incident.due_at
+            self._due[incident.id] = wakes_at
 
 
 def _matching(incidents: Iterable[Incident], query: Query) -> Iterable[Incident]:

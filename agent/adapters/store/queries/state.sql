@@ -41,7 +41,7 @@ UPDATE incidents SET version = :version + 1, is_open = :is_open, due_at = :due_a
 WHERE id = :id AND version = :version;
 
 -- name: incidents_due
-SELECT id FROM incidents WHERE is_open = 1 AND due_at <= :now ORDER BY due_at, id LIMIT :limit;
+SELECT id FROM incidents WHERE due_at <= :now ORDER BY due_at, id LIMIT :limit;
 
 -- name: timeline_add
 INSERT INTO timeline (incident, version, place, body) VALUES (:incident, :version, :place, :body);

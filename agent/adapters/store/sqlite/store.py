@@ -106,7 +106,7 @@ class SqliteStore(SqliteMark):
         return self._texts("outbox_incidents", {"limit": limit})
 
     def due(self, now: datetime, limit: int = 100) -> tuple[str, ...]:
-        """Return open incidents that are due; see the port."""
+        """Return incidents that are due; see the port."""
         return self._texts("incidents_due", {"now": to_us(now), "limit": limit})
 
     def latest_time(self) -> datetime | None:
@@ -177,7 +177,7 @@ def _incident_row(incident: Incident, read: int) -> dict[str, object]:
         "service": incident.service,
         "is_open": 0 if incident.ended else 1,
         "opened_at": to_us(incident.opened_at),
-        "due_at": None if incident.due_at is None else to_us(incident.due_at),
+        "due_at": None if incident.wakes_at is None else to_us(incident.wakes_at),
         "body": to_text(incident),
     }
 

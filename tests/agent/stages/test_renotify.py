@@ -1,0 +1,131 @@
+"""What waits for a person and is not taken note of is told again, a few times, until somebody reacts."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent.core.decision.decision import Channel
+from agent.core.incident.command import Command
+from agent.core.incident.incident import EventKind, Times
+from agent.core.incident.phase import Phase
+from agent.core.intake.signal import LIVE
+from agent.entrypoints.pubsub.handlers import on_tick
+from agent.errors import StateConflict
+from agent.stages.incident_command import CommandRequest, carry_out
+from agent.stages.renotify import renotify
+from agent.stages.shared.commit import save
+from agent.stages.shared.kill_switch import set_kill_switch
+
+AFTER_S = 900
+
+
+def saved(bench, incident):
+    return save(bench.tick, incident, "-", now=bench.clock.now(), tell=False, wake=False)
+
+
+def escalated(bench):
+    why = "no plan is left"
+    return saved(bench, bench.asked().with_(phase=Phase.ESCALATED, due_at=None, ended_why=why))
+
+
+def again(bench):
+    """The lines of the timeline that told people again."""
+    return [e.what for e in bench.tick.store.timeline("inc-a") if e.kind is EventKind.UNACKNOWLEDGED]
+
+
+def command(bench, kind, text=""):
+    word = CommandRequest(incident="inc-a", command=kind, who="ana", channel=Channel.CONSOLE, verified=False, text=text)
+    return carry_out(bench.executor, word)
+
+
+def test_an_escalated_incident_is_told_again_three_times_and_then_no_more(bench):
+    escalated(bench)
+    for passed in (AFTER_S - 1, 1, *[AFTER_S] * 5):
+        bench.clock.step(passed)
+        on_tick(bench.tick)
+    assert again(bench) == [
+        "nobody has acknowledged it for 15 min",
+        "nobody has acknowledged it for 30 min",
+        "nobody has acknowledged it for 45 min; this is the last reminder",
+    ]
+    assert bench.tick.store.due(bench.clock.now()) == ()
+
+
+def test_a_plan_that_nobody_answers_is_told_again_before_it_expires(bench):
+    asked = bench.asked()
+    saved(bench, asked.with_(due_at=asked.answer_due_at))
+    bench.clock.step(AFTER_S)
+    on_tick(bench.tick)
+    assert (again(bench), bench.now().phase) == (["nobody has answered or acknowledged it for 15 min"], Phase.ASKED)
+    bench.clock.step(AFTER_S)
+    on_tick(bench.tick)
+    assert (len(again(bench)), bench.now().phase) == (1, Phase.EXPIRED)
+
+
+def test_a_tick_that_finds_nothing_due_writes_nothing(bench):
+    escalated(bench)
+    for _ in range(5):
+        bench.clock.step(60)
+        assert on_tick(bench.tick) == {}
+    assert bench.now().version == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [(Command.ACKNOWLEDGE, ""), (Command.ASSIGN, "me"), (Command.REPLAN, "")],
+    ids=["acknowledged", "assigned", "another plan asked for"],
+)
+def test_who_reacts_ends_it(bench, kind, text):
+    escalated(bench)
+    command(bench, kind, text)
+    assert bench.now().renotify_at is None
+    bench.clock.step(AFTER_S)
+    on_tick(bench.tick)
+    assert again(bench) == []
+
+
+def test_a_comment_alone_does_not_end_it(bench):
+    escalated(bench)
+    command(bench, Command.COMMENT, "looking at it tomorrow")
+    bench.clock.step(AFTER_S)
+    on_tick(bench.tick)
+    assert len(again(bench)) == 1
+
+
+def test_the_kill_switch_is_named(bench):
+    escalated(bench)
+    bench.clock.step(AFTER_S)
+    store, control = bench.tick.store, bench.control
+    set_kill_switch(store, control, on=True, by="ana", why="migration", at=bench.clock.now())
+    on_tick(bench.tick)
+    (said,) = again(bench)
+    assert said.endswith("; no change can be made: the kill switch is on (by ana: migration)")
+
+
+def test_two_ticks_at_one_moment_tell_once(bench):
+    stored = escalated(bench)
+    bench.clock.step(AFTER_S)
+    renotify(bench.tick, stored)
+    with pytest.raises(StateConflict):
+        renotify(bench.tick, stored)
+    assert len(again(bench)) == 1
+
+
+def test_an_outage_of_the_tick_is_not_made_up_for_in_one_go(bench):
+    escalated(bench)
+    bench.clock.step(AFTER_S * 10)
+    on_tick(bench.tick)
+    on_tick(bench.tick)
+    assert again(bench) == ["nobody has acknowledged it for 2 h 30 min"]
+
+
+@pytest.mark.parametrize("changes", [{"run": "replay-1"}, {"phase": Phase.RESOLVED}], ids=["a replay", "over"])
+def test_nothing_else_is_told_again(bench, changes):
+    assert bench.asked().run == LIVE
+    stored = saved(bench, bench.now().with_(**{"phase": Phase.ESCALATED, "due_at": None} | changes))
+    assert stored.renotify_at is None
+
+
+def test_zero_times_is_never(bench):
+    bench.tick = replace(bench.tick, rules=replace(bench.tick.rules, times=Times(renotify_times=0)))
+    assert escalated(bench).renotify_at is None
