@@ -19,12 +19,15 @@ from agent.failures.text.log_text import (
     most_informative_lines,
     only_info,
 )
-from agent.failures.text.no_evidence import is_logged_as_mild
+from agent.failures.text.no_evidence import ends_traceback, is_logged_as_mild
 from agent.failures.text.phases import LOOK_AHEAD_LINES, STARTING, Timeline
 from agent.failures.text.streams import body_of, rank_of
 
 UNKNOWN_CONFIDENCE = 0.2
 CERTAIN_FROM = 0.8
+SETTLED_FROM = 60
+"""Harmless entries of this precedence and more say whose trouble a line is (agent/catalogue/failures/ranks.toml)."""
+
 ELSEWHERE_PENALTY = 25
 """Taken from the precedence of a signature that belongs to another platform than the one given."""
 
@@ -74,8 +77,17 @@ def judge(
 
 
 def _may_speak(sighting: Sighting, lines: Sequence[str]) -> bool:
-    """Whether a harmless phrase may speak for its line: for one that calls itself fatal only if it says so itself."""
-    return sighting.signature.claims_line or not is_fatal(body_of(lines[sighting.index]))
+    """Whether a harmless phrase may speak for its line.
+
+    For one that calls itself fatal only if it says so itself, and for the exception that ends a traceback only if it
+    says whose trouble it is: a note may stand in the words of an exception that ended the process.
+    """
+    entry = sighting.signature
+    if entry.claims_line:
+        return True
+    if entry.precedence < SETTLED_FROM and ends_traceback(lines, sighting.index):
+        return False
+    return not is_fatal(body_of(lines[sighting.index]))
 
 
 def _mild(lines: Sequence[str], index: int) -> bool:

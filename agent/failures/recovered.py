@@ -53,7 +53,15 @@ def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[S
 
     loud = [at for at in failure_candidates(lines) if is_evidence(at) and not is_refusal(lines, at)]
     stands = [s for s in sightings if s.signature.role not in TROUBLE or is_evidence(s.index)]
-    return [s for s in stands if s.signature.role is not Role.HINT or not is_refusal(lines, s.index)], loud
+    return [s for s in stands if _of_a_request(s) or not is_refusal(lines, s.index)], loud
+
+
+def _of_a_request(sighting: Sighting) -> bool:
+    """Whether a sighting means something in a traceback of a refused request: no setting and no checkpoint is bad."""
+    if sighting.signature.role not in TROUBLE:
+        return True
+    entry = sighting.signature
+    return entry.role is not Role.HINT and not (PER_REQUEST | NOT_HANDLED).isdisjoint(_classes(sighting))
 
 
 def _classes(sighting: Sighting) -> frozenset[FailureClass]:

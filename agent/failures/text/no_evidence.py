@@ -98,6 +98,20 @@ def is_refusal(lines: Sequence[str], index: int) -> bool:
     return head is not None and any(words in lines[head] for words in REFUSING)
 
 
+def ends_traceback(lines: Sequence[str], index: int) -> bool:
+    """Whether the line is the exception that ends a traceback whose lines stand right above it."""
+    body = body_of(lines[index])
+    if is_continued(body) or not is_error_line(body):
+        return False
+    server = server_of(lines[index])
+    for at in range(index - 1, max(-1, index - MOST_FRAME_LINES), -1):
+        if TRACEBACK in lines[at]:
+            return at < index - 1
+        if server_of(lines[at]) != server or not is_continued(body_of(lines[at])):
+            return False
+    return False
+
+
 def _head(lines: Sequence[str], index: int) -> int | None:
     """The line of the same record directly above the traceback that the line ends, or stands in."""
     written_by = _writer(lines[index])

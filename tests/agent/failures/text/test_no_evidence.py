@@ -6,6 +6,7 @@ from agent.failures.match.matcher import Matcher
 from agent.failures.text.no_evidence import (
     MOST_FRAME_LINES,
     REFUSING,
+    ends_traceback,
     is_handled,
     is_logged_as_mild,
     is_quoted,
@@ -208,8 +209,12 @@ def refused(end: str, head: str = REFUSING[0]) -> list[str]:
 
 
 @pytest.mark.parametrize("head", REFUSING)
-def test_a_traceback_of_a_refused_request_is_no_failure(matcher: Matcher, head: str) -> None:
-    lines = refused("ValueError: a lamp is not supported here", head)
+@pytest.mark.parametrize(
+    "said", ["a lamp is not supported here", "Unknown dtype", "invalid literal for int() with base 10: 'lamp'"]
+)
+def test_a_traceback_of_a_refused_request_is_no_failure(matcher: Matcher, head: str, said: str) -> None:
+    """Nor do known texts of settings or checkpoints mean more than the request's own values in it."""
+    lines = refused(f"ValueError: {said}", head)
     assert [is_refusal(lines, at) for at in range(len(lines))] == [False, True, True, True, True]
     found = matcher.classify("\n".join([*UP, TOKENS, *lines, ANSWERED]), whole_log=True, platform=None)
     assert (found.class_, found.fix_actions[0]) == ("benign", "none_client_side")
@@ -220,10 +225,30 @@ def test_a_traceback_of_a_refused_request_is_no_failure(matcher: Matcher, head: 
     [
         ("AttributeError: 'NoneType' object has no attribute 'lamp'", REFUSING[0], "unknown"),
         ("ValueError: the lamp is out", "Error in the lamp", "unknown"),
+        ("ValueError: invalid literal for int() with base 10: 'lamp'", "Error in the lamp", "invalid_flag"),
         ("ValueError: This model's maximum context length is 4096 tokens", REFUSING[0], "context_length_exceeded"),
     ],
-    ids=["a fault of the server", "another record", "a refusal with a class of its own"],
+    ids=["a fault of the server", "another record", "another with a known text", "a refusal with a class of its own"],
 )
 def test_what_is_more_than_a_refused_request_stays_evidence(matcher: Matcher, end: str, head: str, class_: str) -> None:
     text = "\n".join([*UP, TOKENS, *refused(end, head)])
     assert matcher.classify(text, whole_log=True, platform=None).class_ == class_
+
+
+@pytest.mark.parametrize(
+    ("end", "class_"),
+    [
+        ("RuntimeError: amdsmi did not answer for the lamp", "unknown"),
+        ("vllm.exceptions.VLLMValidationError: the lamp must be lit", "benign"),
+    ],
+    ids=["a note's words", "a request that was refused"],
+)
+def test_a_note_does_not_speak_for_the_exception_that_ends_a_traceback(matcher: Matcher, end: str, class_: str) -> None:
+    """What a healthy start mentions may stand in the words of an exception that ended the process."""
+    head = "(APIServer pid=1) Traceback (most recent call last):"
+    frames = [f"(APIServer pid=1) {line}" for line in ('  File "/srv/lamp.py", line 7, in light', "    work()", end)]
+    assert ends_traceback([head, *frames], 3)
+    assert not ends_traceback([head, *frames], 2)
+    assert not ends_traceback([UP[0], frames[-1]], 1)
+    found = matcher.classify("\n".join([*UP, TOKENS, head, *frames]), whole_log=True, platform=None)
+    assert found.class_ == class_
