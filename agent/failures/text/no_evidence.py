@@ -48,7 +48,7 @@ def is_quoted(lines: Sequence[str], index: int) -> bool:
     above = lines[index - 1]
     if _WARNED.search(above):
         return server_of(above) == server_of(line)
-    return _is_source(lines, index)
+    return not _FRAME.search(line) and _is_source(lines, index)
 
 
 def _is_source(lines: Sequence[str], index: int) -> bool:

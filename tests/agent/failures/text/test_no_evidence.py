@@ -47,6 +47,7 @@ def test_source_below_a_frame_is_quoted_and_what_it_raises_is_not() -> None:
     assert is_quoted([FRAME, "    backend_class = ProcessGroupNCCL("], 1)
     assert not is_quoted([FRAME, '    raise RuntimeError("Failed to find C compiler")'], 1)
     assert is_quoted([FRAME, "    raise NotImplementedError("], 1)
+    assert not is_quoted([FRAME, "    self.model = load(", FRAME], 2)  # a frame names whose work failed
     assert not is_quoted([FRAME, "torch.OutOfMemoryError: CUDA out of memory."], 1)
     assert not is_quoted(["web-1  | " + FRAME, "web-2  |     ProcessGroupNCCL("], 1)
 
