@@ -60,7 +60,9 @@ STEPS = 20  # more in one call would be a loop that never rests
 RIVALS = 5
 
 
-def advance(context: StageContext, incident_id: str, *, may_explain: bool = False) -> tuple[StageOutcome, ...]:
+def advance(
+    context: StageContext, incident_id: str, *, may_explain: bool = False, unsent: bool = True
+) -> tuple[StageOutcome, ...]:
     """Run the stages that are due and ours, one after the other, each in its own transaction.
 
     What earlier runs committed and did not send is sent first. Where a rival wrote, what it committed is sent too and
@@ -71,6 +73,7 @@ def advance(context: StageContext, incident_id: str, *, may_explain: bool = Fals
         incident_id: Which incident.
         may_explain: Whether this delivery may be held up for a minute by a question to the model: its own deliveries
             and those of the tick may, so that what was just done is told and acknowledged first.
+        unsent: Whether an earlier run may have left messages unsent; false where its outbox was just seen to be empty.
 
     Returns:
         What each run did.
@@ -80,7 +83,8 @@ def advance(context: StageContext, incident_id: str, *, may_explain: bool = Fals
         DependencyFailed: A port did not answer; what was committed stays, deliver again.
         InputRejected: The stored row cannot have been written by us; nothing was done.
     """
-    send_outbox(context, incident_id)
+    if unsent:
+        send_outbox(context, incident_id)
     done: list[StageOutcome] = []
     rivals = 0
     while len(done) < STEPS:

@@ -16,7 +16,7 @@ from agent.core.change.verification import (
     judge,
 )
 from agent.core.incident.correlation import Meaning, meaning
-from agent.core.incident.incident import Incident
+from agent.core.incident.incident import KEPT_SIGNALS, Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import Signal
 from agent.core.plan.action import LifecycleOperation
@@ -159,10 +159,14 @@ def _silence(context: StageContext, incident: Incident, revision: str, now: date
 
     Where the change left the template alone, the platform calls the revision as before, and what it said before the
     change is the trouble that the change was made for. What it waited for until it was ready is no failure either.
+    Signals are read only where the incident names one of that revision.
     """
+    silent = Measurement(check=Check.SILENCE, good=True, says="no line of a failure from the new revision", at=now)
     native, ready_at = incident.require_execution().revision_native, incident.require_verification().ready_at
     kept = all(isinstance(action, BESIDE_THE_TEMPLATE) for action in incident.require_plan().actions)
     since = incident.require_effect(EffectKind.APPLY).intended_at if kept else None
+    if not _may_have_signals(incident, revision, native):
+        return silent
 
     def is_new(signal: Signal) -> bool:
         if signal.revision is None or signal.revision not in {revision, native}:
@@ -174,7 +178,13 @@ def _silence(context: StageContext, incident: Incident, revision: str, now: date
     loud = [s for s in context.store.signals(incident.id) if is_new(s) and _fails(context, s)]
     if loud:
         return Measurement(check=Check.SILENCE, good=False, says=f"it failed again: {loud[0].text[:300]}", at=now)
-    return Measurement(check=Check.SILENCE, good=True, says="no line of a failure from the new revision", at=now)
+    return silent
+
+
+def _may_have_signals(incident: Incident, *revisions: str | None) -> bool:
+    """Whether signals of these revisions may be stored; the incident names the first of a kind while there is room."""
+    named = any(c.revision is not None and c.revision in revisions for c in incident.correlated)
+    return named or len(incident.correlated) >= KEPT_SIGNALS
 
 
 def _fails(context: StageContext, signal: Signal) -> bool:

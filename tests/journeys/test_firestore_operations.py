@@ -22,8 +22,8 @@ from agent.stages.shared.database_pair import pairing_fault
 from tests.simulation.kills import FITS, ROOT, Journey
 from tests.simulation.writer import OUTCOME
 
-READS, WRITES, POLLS = 150, 60, 10
-MORE_READS, MORE_WRITES = 15, 5  # for each further log entry that joins an incident
+READS, WRITES, POLLS = 105, 55, 10
+MORE_READS, MORE_WRITES = 15, 4  # for each further log entry that joins an incident
 BROKEN = "gemma4-26b-l4-startup-probe"
 SERVES = "gemma4-26b-l4-context-refused"
 LONGER = [{"kind": "set_flag", "name": "max-model-len", "value": "17408"}]

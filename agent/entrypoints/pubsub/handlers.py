@@ -23,13 +23,14 @@ from agent.errors import DependencyFailed, InputRejected, StateConflict
 from agent.ports.bus import Delivery, Outcome, Topic
 from agent.ports.stage_context import RECEIVER_OF, Owner, StageContext, topic_of
 from agent.ports.tracing import Kind
-from agent.stages.shared.commit import message_for, send_outbox
+from agent.stages.shared.commit import message_for
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shared.spans import stamped
 from agent.stages.signal_to_incident import Opening, signal_to_incident
 
 OBSERVE_ATTEMPTS = 5
 MOST_DUE = 1000  # what waits for something stays due, and must not keep what became due later from its turn
+MOST_UNSENT = 100
 TELL_ATTEMPTS = 12  # with the bus's own waits between them about an hour
 QUIET = frozenset({StageOutcome.COUNTED, StageOutcome.DUPLICATE, StageOutcome.HARMLESS})  # a storm writes one line
 
@@ -142,7 +143,6 @@ def on_order(context: StageContext, delivery: Delivery) -> tuple[StageOutcome, .
 
     order = _order(delivery)
     if order.kind == "tell":
-        send_outbox(context, order.incident)
         failed = tell_people(context, order.incident)
         if failed and delivery.attempt < TELL_ATTEMPTS:
             raise NotifyFailed(
@@ -152,7 +152,6 @@ def on_order(context: StageContext, delivery: Delivery) -> tuple[StageOutcome, .
             )
         return (StageOutcome.NOTED,)
     if order.kind == "observe":
-        send_outbox(context, order.incident)
         return (_observed(context, delivery, order.incident),)
     if order.kind == "auto":
         auto_approve(context, order.incident)
@@ -181,10 +180,12 @@ def on_tick(context: StageContext) -> dict[str, tuple[StageOutcome, ...]]:
     now = context.clock.now()
     did: dict[str, tuple[StageOutcome, ...]] = {}
     failed: Exception | None = None
-    for incident_id in dict.fromkeys((*context.store.due(now, MOST_DUE), *context.store.unsent())):
+    due, unsent = context.store.due(now, MOST_DUE), context.store.unsent(MOST_UNSENT)
+    more = len(unsent) == MOST_UNSENT
+    for incident_id in dict.fromkeys((*due, *unsent)):
         try:
             with context.tracer.arrival("tick", kind=Kind.INTERNAL, attributes={}):
-                done = advance(context, incident_id)
+                done = advance(context, incident_id, unsent=more or incident_id in unsent)
             if StageOutcome.NOT_OURS in done:
                 nudge(context, context.store.load(incident_id))
         except Exception as error:  # noqa: BLE001 - a bug of ours in one of them must not hold up the others either

@@ -13,7 +13,7 @@ from agent.core.plan.plan import Plan
 from agent.core.text.safe_text import shortened
 from agent.core.value import canonical
 from agent.ports.bus import Message, Topic
-from agent.ports.stage_context import StageContext, topic_of
+from agent.ports.stage_context import OWNER_OF, Owner, StageContext, topic_of
 from agent.ports.store import Change
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shared.spans import stamped
@@ -46,7 +46,7 @@ def save(
         now: The time of this run.
         by: Who did it.
         tell: Whether people should see the new state.
-        wake: Whether the function that owns the next step is woken.
+        wake: Whether the function that owns the next step is woken, where that is another one.
         heads: Head keys that point at this incident from now on.
         seen: What head keys pointed at when this was decided.
         signals: Signals stored with it.
@@ -63,13 +63,14 @@ def save(
     known = incident.traceparent
     incident = incident if known else incident.with_(traceparent=context.tracer.traceparent())
     incident = with_renotification(incident, context.rules.times, now)
-    sent = (*_messages(incident, now, tell=tell, wake=wake), *also)
+    sent = (*_messages(incident, now, owner=context.owner, tell=tell, wake=wake), *also)
+    messages = tuple(stamped(context, incident, message) for message in sent)
     change = Change(
         incident=incident,
         heads=heads,
         seen=seen or {},
         signals=signals,
-        messages=tuple(stamped(context, incident, message) for message in sent),
+        messages=messages,
         events=(_line(incident, what, now=now, by=by, kind=kind),) if what else (),
         plan=plan,
     )
@@ -78,7 +79,7 @@ def save(
         context.tracer.keep()
     if what and incident.phase_at == now:
         _moved(committed, now)
-    send_outbox(context, committed.id)
+    _publish(context, messages)  # read back they would cost a read; what an earlier run left is sent by send_outbox
     return committed
 
 
@@ -169,16 +170,21 @@ def _since(then: datetime, now: datetime) -> float:
 
 def send_outbox(context: StageContext, incident_id: str) -> None:
     """Send what was committed and not yet sent; every function does so before it acknowledges."""
-    for message in context.store.outbox(incident_id):
+    _publish(context, context.store.outbox(incident_id))
+
+
+def _publish(context: StageContext, messages: tuple[Message, ...]) -> None:
+    for message in messages:
         context.bus.publish(message)
         context.store.sent((message.id,))
 
 
-def _messages(incident: Incident, now: datetime, *, tell: bool, wake: bool) -> tuple[Message, ...]:
+def _messages(incident: Incident, now: datetime, *, owner: Owner, tell: bool, wake: bool) -> tuple[Message, ...]:
+    """Return what is sent about a state; who owns the next step goes on with it (advance) and is not woken again."""
     step = due_step(incident, now) if wake else None
     topic = topic_of(step)
     messages = []
-    if topic is not None and step is not Step.EXPLAIN:
+    if topic is not None and step is not None and step is not Step.EXPLAIN and OWNER_OF[step] is not owner:
         messages.append(message_for(incident, topic, "order" if topic is Topic.DECISIONS else "wake"))
     if tell and (incident.notify or incident.run == LIVE):
         messages.append(message_for(incident, Topic.INCIDENTS, "tell"))

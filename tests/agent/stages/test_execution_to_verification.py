@@ -6,6 +6,7 @@ import pytest
 
 from agent.core.change.execution import EffectKind
 from agent.core.change.verification import Check, Measurement, Verdict
+from agent.core.incident.incident import CorrelatedSignal
 from agent.core.intake.signal import Signal, Source, Waiting
 from agent.core.plan.action import SetConcurrency, SetStrategy
 from agent.core.service.serving import Strategy
@@ -29,6 +30,12 @@ def up(bench):
     bench.platform.ends("apply", ok=True)
     bench.run(watch_operation, as_tick=True)
     return bench
+
+
+def named(signal):
+    """How intake names the first of its kind on the incident."""
+    about = {"signal": signal.key, "at": signal.at, "revision": signal.revision, "line": signal.text}
+    return CorrelatedSignal(**about, class_="quota_exceeded", reason="not weighed yet")
 
 
 def test_what_answers_for_the_whole_window_recovered(up):
@@ -68,8 +75,8 @@ def test_what_a_revision_said_before_the_change_is_no_failure_of_the_change(up, 
         key="k", source=Source.PLATFORM_LOG, service=SERVICE, platform="kubernetes", revision="svc-5d4f", at=at,
         text="FailedScheduling: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
     )  # fmt: skip
-    named = now.execution.with_(revision_native="svc-5d4f")
-    changed = now.with_(execution=named, plan=now.plan.with_(actions=(action,)))
+    native = now.execution.with_(revision_native="svc-5d4f")
+    changed = now.with_(execution=native, plan=now.plan.with_(actions=(action,)), correlated=(named(told),))
     up.executor.store.commit(Change(incident=changed, signals=(told,)))
     up.good()
     up.run(execution_to_verification, as_tick=True)
@@ -86,9 +93,24 @@ def test_what_a_new_server_waited_for_until_it_was_ready_is_no_failure(up, actio
         at=now.verification.ready_at + timedelta(seconds=after_s), waiting=Waiting.FOR_A_PLACE,
         text="FailedScheduling: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
     )  # fmt: skip
-    named = now.execution.with_(revision_native="svc-5d4f")
-    changed = now.with_(execution=named, plan=now.plan.with_(actions=(action,)))
+    native = now.execution.with_(revision_native="svc-5d4f")
+    changed = now.with_(execution=native, plan=now.plan.with_(actions=(action,)), correlated=(named(waited),))
     up.executor.store.commit(Change(incident=changed, signals=(waited,)))
+    up.good()
+    up.run(execution_to_verification, as_tick=True)
+    assert up.now().verification.verdict is verdict
+
+
+@pytest.mark.parametrize(("names", "verdict"), [(63, None), (64, Verdict.NOT_RECOVERED)], ids=["room left", "full"])
+def test_signals_are_read_where_the_incident_may_not_name_their_revision(up, names, verdict):
+    """The first signal of a revision is named on the incident while there is room; each poll reads the rest if need be."""
+    now = up.now()
+    said = {"source": Source.APP_LOG, "service": SERVICE, "platform": "cloud_run", "at": up.clock.now()}
+    old = tuple(named(Signal(key=f"k{n}", revision="svc-old", text=f"line {n}", **said)) for n in range(names))
+    new = Signal(
+        key="k", revision=now.execution.revision_after, text="torch.OutOfMemoryError: CUDA out of memory.", **said
+    )
+    up.executor.store.commit(Change(incident=now.with_(correlated=old), signals=(new,)))
     up.good()
     up.run(execution_to_verification, as_tick=True)
     assert up.now().verification.verdict is verdict

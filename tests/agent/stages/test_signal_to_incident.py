@@ -75,6 +75,20 @@ def test_equal_lines_write_the_incident_at_powers_of_two_only(heard, text) -> No
     assert incident.version <= 24
 
 
+@pytest.mark.parametrize("text", [RECORDED, "the flux capacitor was not recognised", "a line\nthat goes on"])
+def test_an_incident_names_every_revision_that_it_has_a_signal_of(heard, text) -> None:
+    """A verdict relies on it: signals are read only where one of the new revision is named."""
+    sent = entries(lambda _: text)[:4]
+    labels = sent[0]["resource"]["labels"]
+    for number, entry in enumerate(sent):
+        entry["resource"] = entry["resource"] | {
+            "labels": labels | {"revision_name": f"{labels['revision_name']}{number % 2}"}
+        }
+    store = heard(sent).store
+    for incident in store.incidents(Query()):
+        assert {s.revision for s in store.signals(incident.id)} == {c.revision for c in incident.correlated}
+
+
 @pytest.mark.slow
 def test_unknown_lines_that_all_differ_write_it_no_more_often_than_it_names_lines(heard) -> None:
     """Somebody complains in ever new words: so many are named, the rest is counted."""

@@ -9,12 +9,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from agent.app import build_app_in_memory
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
 from agent.core.intake.origin import IgnoredBecause, Reading
 from agent.core.intake.read import signals_from
 from agent.core.service.services import Services
 from agent.entrypoints.cli.analysis import SteppedClock
-from agent.entrypoints.pubsub.handlers import handle, read_signals
-from agent.ports.bus import Delivery, Outcome, Topic
+from agent.entrypoints.pubsub.handlers import MOST_UNSENT, handle, on_tick, read_signals
+from agent.ports.bus import Delivery, Message, Outcome, Topic
+from agent.ports.stage_context import Owner
+from agent.ports.store import Change
 from agent.settings import read_settings
 
 ENTRY = {
@@ -97,3 +101,48 @@ def test_an_interrupt_is_no_failure_of_the_message(app):
     delivery = Delivery(topic=Topic.LOG_EVENTS, message_id="m1", data=json.dumps(FAILED).encode())
     with pytest.raises(KeyboardInterrupt):
         handle(dataclasses.replace(app, store=Failing(KeyboardInterrupt())), delivery)
+
+
+class Asked:
+    """A store that notes whose outbox was asked for."""
+
+    def __init__(self, store):
+        self._store = store
+        self.outboxes = []
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def outbox(self, incident_id):
+        self.outboxes.append(incident_id)
+        return self._store.outbox(incident_id)
+
+
+def left(app, name, *, due, unsent):
+    """An incident as a process left it that died after its commit."""
+    now = app.clock.now()
+    at = {"opened_at": now, "phase_at": now, "quiet_since": now, "due_at": now if due else None}
+    incident = Incident(
+        id=name, run="live", service="v", platform="cloud_run", revision="v-1", episode=1, phase=Phase.OPEN, **at
+    )
+    message = Message(id=f"{name}.1.wake", topic=Topic.INCIDENTS, data="{}", attributes={})
+    app.store.commit(Change(incident=incident, messages=(message,) if unsent else ()))
+
+
+def test_a_tick_sends_what_was_left_unsent_and_looks_into_no_other_outbox(app):
+    """Each look is a read of the database, once a minute for every open incident."""
+    for name, due, unsent in (("inc-a", True, False), ("inc-b", True, True), ("inc-c", False, True)):
+        left(app, name, due=due, unsent=unsent)
+    asked = Asked(app.store)
+    on_tick(dataclasses.replace(app.contexts[Owner.TICK], store=asked))
+    assert asked.outboxes == ["inc-b", "inc-c"]
+    assert app.store.unsent() == ()
+
+
+def test_a_tick_looks_into_every_outbox_where_more_wait_than_were_listed(app):
+    """An incident that was due and not listed may have something unsent all the same."""
+    for number in range(MOST_UNSENT):
+        left(app, f"inc-{number}", due=False, unsent=True)
+    left(app, "inc-z", due=True, unsent=True)
+    on_tick(app.contexts[Owner.TICK])
+    assert app.store.unsent() == ()
