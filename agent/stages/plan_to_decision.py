@@ -121,7 +121,13 @@ def _vote(
 
 def _withdrawn(context: StageContext, plan: Plan, word: DecisionRequest) -> Vote:
     """Take back an approval of a plan that needs more of them; only before it is decided or has expired."""
-    _check_withdrawal(context, plan, word)
+    incident = _withdrawable(context, plan, word)
+    channel, name = word.channel.value, plan_to_decision.__name__
+    with incident_span(context, name, incident, plan=plan.id, channel=channel, answer="withdraw"):
+        return _take_back(context, plan, word)
+
+
+def _take_back(context: StageContext, plan: Plan, word: DecisionRequest) -> Vote:
     _check_awaited(plan, word)
     person = person_of(context, channel=word.channel, who=word.who, verified=word.verified)
     vote = withdraw_vote(context, plan, voter=(person, word.channel, word.who), why=word.why)
@@ -132,8 +138,8 @@ def _withdrawn(context: StageContext, plan: Plan, word: DecisionRequest) -> Vote
     return vote
 
 
-def _check_withdrawal(context: StageContext, plan: Plan, word: DecisionRequest) -> None:
-    """Refuse a word that no approval can stand behind, or that comes when none counts any more.
+def _withdrawable(context: StageContext, plan: Plan, word: DecisionRequest) -> Incident:
+    """Return the incident of the plan, unless no approval can stand behind the word, or none counts any more.
 
     Raises:
         PolicyRefused: It is about another plan than was shown, too late, or from somebody who is no approver.
@@ -149,6 +155,7 @@ def _check_withdrawal(context: StageContext, plan: Plan, word: DecisionRequest) 
         raise _kept(plan, f"its approvals count for nothing any more, the incident is {incident.phase}", hint)
     if incident.phase is Phase.ASKED and context.now_for(incident) >= plan.expires_at:
         raise _kept(plan, f"it expired at {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC, and its approvals with it", hint)
+    return incident
 
 
 def _kept(plan: Plan, why: str, hint: str) -> PolicyRefused:

@@ -21,6 +21,7 @@ from agent.ports.clock import machine_time
 from agent.ports.control import Lease
 from agent.ports.load import CellStore, LoadDriver, LoadOrder, LoadResult
 from agent.ports.stage_context import StageContext
+from agent.ports.tracing import Kind
 from agent.stages.grant_sweep import check_grant, why_stopped
 
 LOOK_S: Final = 0.2
@@ -99,9 +100,18 @@ def run_sweep(context: StageContext, job: SweepJob) -> SweepOutcome:
         InputRejected: What is stored is damaged.
     """
     check_grant(context, job.grant, job.request)
+    about = {"sre_agent.sweep": job.request.id, "sre_agent.service": job.request.service}
+    with context.tracer.span(run_sweep.__name__, attributes=about) as span:
+        outcome = _run(context, job)
+        span.note({"sre_agent.reason": outcome.end.value})
+        return outcome
+
+
+def _run(context: StageContext, job: SweepJob) -> SweepOutcome:
     end, why = SweepEnd.DONE, ""
     try:
-        _run_cells(context, job)
+        with closing(_Gate(context, job)) as gate:
+            _run_each(context, job, gate)
     except _Ended as ended:
         end, why = ended.end, ended.why
     except DependencyFailed as error:
@@ -111,11 +121,6 @@ def run_sweep(context: StageContext, job: SweepJob) -> SweepOutcome:
     if end is SweepEnd.DONE and short:
         end, why = SweepEnd.FAILED, f"not measured to the end: {', '.join(short)}"
     return SweepOutcome(end=end, why=why, cells=cells)
-
-
-def _run_cells(context: StageContext, job: SweepJob) -> None:
-    with closing(_Gate(context, job)) as gate:
-        _run_each(context, job, gate)
 
 
 def _run_each(context: StageContext, job: SweepJob, gate: "_Gate") -> None:
@@ -128,7 +133,7 @@ def _run_each(context: StageContext, job: SweepJob, gate: "_Gate") -> None:
         if cell.planned.step > 1:
             continue  # it ran with the first step
         job.say(Progress(planned=cell.planned, number=number, of=len(todo)))
-        for step, done in enumerate(_measure(context, job, _together(cell, todo), gate)):
+        for step, done in enumerate(_traced(context, job, _together(cell, todo), gate)):
             job.say(Progress(planned=done.planned, number=number + step, of=len(todo), cell=done))
             if done.measured is not None and not done.measured.succeeded:
                 raise _Ended(SweepEnd.NO_ANSWER, done.why)
@@ -214,6 +219,21 @@ def cells_left(plan: SweepPlan, request: SweepRequest, stored: Sequence[Cell]) -
         return cell.planned.id not in over and bool(cell.cannot_run or cell.planned in allowed)
 
     return tuple(filter(is_left, plan.cells))
+
+
+def _traced(context: StageContext, job: SweepJob, run: Sequence[CellPlan], gate: _Gate) -> tuple[Cell, ...]:
+    """Measure in a span of its own; that the sweep ends meanwhile is its reason and no failure of it."""
+    about = {"sre_agent.sweep": job.request.id, "sre_agent.cell": run[0].planned.id}
+    with context.tracer.span("measure_cell", kind=Kind.CLIENT, attributes=about) as span:
+        try:
+            made = _measure(context, job, run, gate)
+        except _Ended as error:
+            span.note({"sre_agent.reason": error.end.value})
+            ended = error
+        else:
+            span.note({"sre_agent.reason": made[0].outcome.value})
+            return made
+    raise ended
 
 
 def _measure(context: StageContext, job: SweepJob, run: Sequence[CellPlan], gate: _Gate) -> tuple[Cell, ...]:

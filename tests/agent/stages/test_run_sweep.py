@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from agent.adapters.load.guidellm import Guidellm
 from agent.adapters.load.sweep_folder import SweepFolder, read_requests
@@ -27,9 +28,12 @@ from agent.stages.run_sweep import SweepEnd, SweepJob, run_sweep
 from tests.agent.core.sweep.test_grant import request
 from tests.agent.stages.conftest import SERVICE, T0, Bench
 from tests.contracts import fake_guidellm
+from tests.spans import tracer_into
 
 ASKED = SweepAsked(contexts=(112,), concurrencies=(1, 4, 8, 32), output_tokens=16)
 PLAN = plan_sweep(ASKED, Known(limits=Limits(max_num_seqs=4), full_requests={112: 20.0}))
+
+STOPPED = {"sre_agent.reason": "stopped"}
 
 
 class Clock:
@@ -150,7 +154,17 @@ def test_the_kill_switch_ends_it_within_a_second(desk: Desk) -> None:
         looks.append(seconds)
         desk.switch(on=True)
 
+    sent = InMemorySpanExporter()
+    desk.context = replace(desk.context, tracer=tracer_into(sent))
     stopped = desk.run(pause=pause)
+    cell, sweep = sent.get_finished_spans()
+    assert (sweep.name, sweep.parent, cell.name, cell.parent.span_id) == (
+        *("run_sweep", None, "measure_cell"),
+        sweep.context.span_id,
+    )
+    assert cell.attributes == {"sre_agent.sweep": desk.request.id, "sre_agent.cell": PLAN.cells[1].planned.id} | STOPPED
+    assert sweep.attributes == {"sre_agent.sweep": desk.request.id, "sre_agent.service": SERVICE} | STOPPED
+    assert (cell.status.is_unset, sweep.status.is_unset) == (True, True), "it was stopped, and did not fail"
     assert (stopped.end, len(looks), sum(looks) < 1) == (SweepEnd.STOPPED, 1, True)
     assert "the kill switch is on (by ana: stop it)" in stopped.why
     assert stopped.cells[:1] == first.cells

@@ -17,6 +17,7 @@ from agent.ports.model import NoAnswer, Reply
 from agent.ports.tracing import NoTracer
 from agent.settings import read_settings
 from tests.model_server import MODEL
+from tests.spans import tracer_into
 
 ANSWER = "it ran out of memory, hush"
 
@@ -28,10 +29,7 @@ def sent():
 
 @pytest.fixture
 def tracer(sent):
-    provider = TracerProvider(shutdown_on_exit=False)
-    processor = SimpleSpanProcessor(sent)
-    provider.add_span_processor(processor)
-    return OtelTracer(provider, processor, redact=str, target="")
+    return tracer_into(sent)
 
 
 @pytest.fixture

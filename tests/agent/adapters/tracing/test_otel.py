@@ -14,6 +14,7 @@ from agent.adapters.tracing import otel
 from agent.adapters.tracing.otel import OtelTracer
 from agent.errors import PolicyRefused, StateConflict
 from agent.ports.tracing import INCIDENT, Kind, NoTracer, RedactedJson
+from tests.spans import tracer_into
 
 OURS = f"00-{'a' * 32}-{'1' * 16}-01"
 SAME_TRACE = f"00-{'a' * 32}-{'2' * 16}-01"
@@ -27,10 +28,7 @@ def sent():
 
 @pytest.fixture
 def tracer(sent):
-    provider = TracerProvider(shutdown_on_exit=False)
-    processor = SimpleSpanProcessor(sent)
-    provider.add_span_processor(processor)
-    return OtelTracer(provider, processor, redact=lambda t: t.replace("secret", "[x]"), target="")
+    return tracer_into(sent, redact=lambda t: t.replace("secret", "[x]"))
 
 
 def arrival(tracer, caller=""):

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from agent.core.decision.decision import Channel, Choice, Decision, HmacReceiptSigner, Vote, sign
 from agent.core.decision.policy import Approver, Mode, Policy, Rule
@@ -12,6 +13,7 @@ from agent.presentation.freeze_text import approvals_text
 from agent.stages.ask import approvals_for
 from agent.stages.decision_to_execution import begin_execution
 from agent.stages.plan_to_decision import NotRecorded
+from tests.spans import tracer_into
 
 RULE = Rule(services=("svc",), kinds=("set_concurrency",), mode=Mode.PERSON, approvals=2)
 PEOPLE = (
@@ -140,6 +142,18 @@ def test_an_approval_can_be_taken_back_until_the_last_one(two):
     assert kinds(bench) == ["vote.approve", "vote.withdraw", "vote.approve", "decision.approve"]
     with pytest.raises(StateConflict, match="the plan is decided: approve"):
         yes(bench, BEN, withdraw=True)
+
+
+def test_a_withdrawal_is_a_span_of_its_incident_as_the_approval_was(two):
+    """Whoever reads the trace sees why the plan went on waiting; a second withdrawal of the same is answered, not new."""
+    bench, sent = two(), InMemorySpanExporter()
+    bench.executor = replace(bench.executor, tracer=tracer_into(sent))
+    yes(bench, ADA)
+    yes(bench, ADA, withdraw=True)
+    spans = [s for s in sent.get_finished_spans() if s.name == "plan_to_decision"]
+    assert [s.attributes["sre_agent.answer"] for s in spans] == ["approve", "withdraw"]
+    assert {s.attributes["sre_agent.channel"] for s in spans} == {"console"}
+    assert len({s.context.trace_id for s in spans}) == 1
 
 
 def test_a_withdrawal_that_a_dead_writer_cast_is_on_record_once_it_is_said_again(two):
