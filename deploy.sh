@@ -26,7 +26,8 @@ settings, from the environment or from deploy.env:
   EXTRA_VARS     further Terraform variables, a .tfvars.json file (optional)
   secrets        SLACK_TOKEN, SLACK_SIGNING_SECRET, PAGERDUTY_ROUTING_KEY, PAGERDUTY_SECRETS, NOTIFY_TARGETS,
                  WEBHOOK_SECRETS, WEBHOOK_DECIDERS, INGEST_SECRETS, MODEL_API_KEY, SERVICE_API_KEYS, HF_TOKEN, FORM_KEY:
-                 set one to store it as a new version; unset leaves what is stored; FORM_KEY is made where none is
+                 set one to store it as a new version; unset leaves what is stored; FORM_KEY is made where none is;
+                 OTEL_EXPORTER_OTLP_HEADERS too, where EXTRA_VARS names a collector of traces
 TEXT
 }
 
@@ -69,7 +70,7 @@ why() {
   if [[ $1 == 130 || $1 == 143 ]]; then say "it was interrupted"
   elif said 'has not been used in project|SERVICE_DISABLED|API .*not enabled|is disabled'; then say "an API is not switched on"
   elif said 'PERMISSION_DENIED|does not have permission|Permission .* denied|forbidden|Error 403'; then
-    say "your account has not the right to do this"
+    say "your account does not have the right to do this"
   elif said 'Error acquiring the state lock'; then say "another run holds Terraform's state, or was killed while it did"
   elif said 'Reauthentication|invalid_grant|default credentials|not currently have an active account'; then
     say "the login has expired, or was never made"
@@ -115,7 +116,7 @@ check_tools() {
   done
   python=python3
   if [[ -x .venv/bin/python ]]; then python=.venv/bin/python; fi
-  "$python" -c 'import pydantic, re2' 2>/dev/null || fail "Python has not the agent's packages; run: make install"
+  "$python" -c 'import pydantic, re2' 2>/dev/null || fail "the agent's Python packages are not installed; run: make install"
 }
 
 check_account() {
@@ -175,10 +176,12 @@ check_quota() {
   done < <(watched_on_cloud_run)
 }
 
+sends_traces() { [[ -n ${EXTRA_VARS:-} ]] && grep -q '"OTEL_EXPORTER_OTLP_ENDPOINT"' "$EXTRA_VARS"; }
+
 stage() {
   step "one folder per function"
   local traces=()
-  if [[ -n ${EXTRA_VARS:-} ]] && grep -q '"OTEL_EXPORTER_OTLP_ENDPOINT"' "$EXTRA_VARS"; then traces=(--otel); fi
+  if sends_traces; then traces=(--otel); fi
   run "$python" tools/stage_functions.py --out build/functions --services "$SERVICES_FILE" --policy "$POLICY_FILE" \
     ${traces[@]+"${traces[@]}"}
 }
@@ -231,7 +234,8 @@ store_secrets() {
     changed="the secrets, and what was there before"
   fi
   local name secret version versions=()
-  for name in RECEIPT_KEY SLACK_TOKEN SLACK_SIGNING_SECRET PAGERDUTY_ROUTING_KEY PAGERDUTY_SECRETS NOTIFY_TARGETS WEBHOOK_SECRETS WEBHOOK_DECIDERS INGEST_SECRETS MODEL_API_KEY SERVICE_API_KEYS HF_TOKEN FORM_KEY; do
+  for name in RECEIPT_KEY SLACK_TOKEN SLACK_SIGNING_SECRET PAGERDUTY_ROUTING_KEY PAGERDUTY_SECRETS NOTIFY_TARGETS WEBHOOK_SECRETS WEBHOOK_DECIDERS INGEST_SECRETS MODEL_API_KEY SERVICE_API_KEYS HF_TOKEN FORM_KEY OTEL_EXPORTER_OTLP_HEADERS; do
+    if [[ $name == OTEL_* ]] && ! sends_traces; then continue; fi  # a shell may have it for other programs
     secret="sre-$(printf '%s' "$name" | tr 'A-Z_' 'a-z-')"
     version=$(ask 1 gcloud secrets versions list "$secret" "--project=$PROJECT" --filter=state=ENABLED --limit=1 "--format=value(name)") || version=
     if [[ $1 == apply && $name == FORM_KEY && -z $version && -z ${FORM_KEY:-} ]]; then

@@ -24,7 +24,9 @@ locals {
   "RENOTIFY_AFTER_S", "RENOTIFY_TIMES"]
 
   # Where traces go, the same for all; deploy.sh adds what sends them when the first is set (docs/telemetry.md).
-  traces = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"]
+  # All but the second are read by OpenTelemetry's SDK itself; credentials are a secret, OTEL_EXPORTER_OTLP_HEADERS.
+  traces = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
+  "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"]
 
   # What every function is told; staged sources stand in /workspace.
   common = {

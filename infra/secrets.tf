@@ -1,25 +1,28 @@
 locals {
-  # Every secret of docs/settings.md, and the functions that may read it: nobody else can.
+  # Every secret of docs/settings.md, and the functions that may read it: nobody else can. The last one is for the
+  # collector of traces (docs/telemetry.md), to which every function sends.
   secrets = {
-    RECEIPT_KEY           = ["decide", "on_decision"]
-    SLACK_SIGNING_SECRET  = ["decide"]
-    WEBHOOK_DECIDERS      = ["decide"]
-    WEBHOOK_SECRETS       = ["on_incident"]
-    SLACK_TOKEN           = ["on_incident"]
-    PAGERDUTY_ROUTING_KEY = ["on_incident"]
-    PAGERDUTY_SECRETS     = ["decide"]
-    NOTIFY_TARGETS        = ["on_incident"]
-    MODEL_API_KEY         = ["on_incident"]
-    SERVICE_API_KEYS      = ["on_tick", "on_decision"]
-    HF_TOKEN              = ["on_incident"]
-    INGEST_SECRETS        = ["ingest"]
-    FORM_KEY              = ["console"]
+    RECEIPT_KEY                = ["decide", "on_decision"]
+    SLACK_SIGNING_SECRET       = ["decide"]
+    WEBHOOK_DECIDERS           = ["decide"]
+    WEBHOOK_SECRETS            = ["on_incident"]
+    SLACK_TOKEN                = ["on_incident"]
+    PAGERDUTY_ROUTING_KEY      = ["on_incident"]
+    PAGERDUTY_SECRETS          = ["decide"]
+    NOTIFY_TARGETS             = ["on_incident"]
+    MODEL_API_KEY              = ["on_incident"]
+    SERVICE_API_KEYS           = ["on_tick", "on_decision"]
+    HF_TOKEN                   = ["on_incident"]
+    INGEST_SECRETS             = ["ingest"]
+    FORM_KEY                   = ["console"]
+    OTEL_EXPORTER_OTLP_HEADERS = ["on_log_event", "on_alert", "on_incident", "on_decision", "on_tick", "decide", "ingest", "console"]
   }
 
+  # A right to read is given where there is a value to read.
   readers = merge([
     for secret, functions in local.secrets : {
       for function in functions : "${secret}/${function}" => { secret = secret, function = function }
-    }
+    } if contains(keys(var.secret_versions), secret)
   ]...)
 }
 

@@ -4,6 +4,8 @@ import ast
 import re
 from dataclasses import dataclass
 
+from opentelemetry.sdk import environment_variables as sdk
+
 from agent.app.app import DECIDERS
 from agent.core.intake.origin import CANARY_LOG
 from agent.entrypoints.metrics.catalogue import HISTORY, PRESENT
@@ -18,6 +20,8 @@ ELSEWHERE = {
     "TPU_EMULATOR_HOST", "REHEARSE_BY_FIT", "RESTART_COMMAND", "ID_TOKEN_COMMAND", "LOG_JSON", "BIND", "LEASE",
     "CONTAINER_APPS_LOG_STREAM", "OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_PROTOCOL",
 }  # fmt: skip
+HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"  # the collector's credentials
+OF_THE_SDK = {name for name in vars(sdk) if name.startswith("OTEL_")}
 READS_UNTRUSTED = {"on_log_event", "on_alert", "on_incident", "ingest", "console"}
 PROOFS = {
     "decide": {"POLICY", "DECIDE_URL", "ID_TOKEN_AUDIENCES", "IAP_AUDIENCE"},
@@ -132,19 +136,24 @@ def _settings(cloud, code):
     told |= {*cloud.locals["times"], *cloud.locals["traces"]}
     optional = set(re.findall(r'"([A-Z][A-Z0-9_]+)"', _conditions(cloud, "settings")))
     given = told | set(cloud.locals["common"])
-    for name in sorted(given - code.settings):
+    for name in sorted(given - code.settings - OF_THE_SDK):
         yield f"setting {name} is not one the code reads"
     for name in sorted(code.settings - code.secrets - given - ELSEWHERE):
         yield f"setting {name} is given to no function"
     if optional != told - MADE:
         yield f"var.settings allows what no function is told, or not what one is: {sorted(optional ^ (told - MADE))}"
-    if set(secrets) != code.secrets:
-        yield f"secrets differ: {sorted(set(secrets) ^ code.secrets)}"
+    known = code.secrets | {HEADERS}
+    if set(secrets) != known:
+        yield f"secrets differ: {sorted(set(secrets) ^ known)}"
+    if set(secrets.get(HEADERS, ())) != set(functions):
+        yield f"every function sends traces, and the collector's credentials are read by {secrets.get(HEADERS)}"
+    if "var.secret_versions" not in str(cloud.locals["readers"]):
+        yield "secrets may be read that have no value"
     versions = set(re.findall(r'"([A-Z][A-Z0-9_]+)"', _conditions(cloud, "secret_versions")))
-    if versions != code.secrets:
-        yield f"var.secret_versions allows other secrets: {sorted(versions ^ code.secrets)}"
-    if given & code.secrets:
-        yield f"{sorted(given & code.secrets)} are secrets and stand among the settings"
+    if versions != known:
+        yield f"var.secret_versions allows other secrets: {sorted(versions ^ known)}"
+    if given & known:
+        yield f"{sorted(given & known)} are secrets and stand among the settings"
 
 
 def _conditions(cloud, variable):

@@ -335,7 +335,7 @@ def stopped(tree, folder, *words, tool, at, error, **more):
     ("tool", "at", "error", "says"),
     [
         ("gcloud", "billing*", DENIED,
-         ('it stopped at "login and project": your account has not the right', UNTOUCHED, "ask an owner of project exam")),
+         ('it stopped at "login and project": your account does not have the right', UNTOUCHED, "ask an owner of project exam")),
         ("gcloud", "functions\\ regions*", DISABLED,
          ("an API is not switched on", UNTOUCHED, "gcloud services enable cloudfunctions.googleapis.com --project=exam")),
         ("gcloud", "billing*", "ERROR: Reauthentication failed. cannot prompt during non-interactive execution",
@@ -475,3 +475,18 @@ def test_every_secret_that_a_function_reads_can_be_stored(tree, root):
     (names,) = re.findall(r"for name in ([A-Z_ ]+); do", text)
     secrets = next(block for block in hcl2.loads((root / "infra" / "secrets.tf").read_text())["locals"])["secrets"]
     assert set(names.split()) == {key.strip('"') for key in secrets if not key.startswith("__")}
+
+
+@pytest.mark.parametrize(
+    ("settings", "stored"), [({"OTEL_EXPORTER_OTLP_ENDPOINT": "https://c.example"}, True), ({}, False)]
+)
+def test_credentials_of_a_collector_are_stored_where_one_is_named_and_never_shown(tree, settings, stored):
+    """Other programs read the same variable of a shell: what belongs to one of them must not get into the cloud."""
+    (tree / "traces.tfvars.json").write_text(json.dumps({"settings": settings}))
+    done = deploy(
+        tree, "apply", "--dry-run", EXTRA_VARS="traces.tfvars.json", OTEL_EXPORTER_OTLP_HEADERS="api-key=hush"
+    )
+    assert done.returncode == 0, done.stderr
+    assert ("secrets versions add sre-otel-exporter-otlp-headers" in done.stdout) is stored
+    assert ("--otel" in done.stdout) is stored
+    assert "hush" not in done.stdout + done.stderr

@@ -70,7 +70,11 @@ IN_TERRAFORM = {
     "canary": ("scheduler.tf", 'canary_log = "sre-canary"', 'canary_log = "sre-bird"'),
     "metric event": ("metrics.tf", 'jsonPayload.message=\\"canary.received\\"', 'jsonPayload.message=\\"canary.hurt\\"'),
     "metric field": ("metrics.tf", 'value = "since_plan_s"', 'value = "since_ask_s"'),
-    "form key": ("secrets.tf", 'FORM_KEY              = ["console"]', 'FORM_KEY              = ["console", "ingest"]'),
+    "form key": ("secrets.tf", 'FORM_KEY                   = ["console"]', 'FORM_KEY                   = ["console", "ingest"]'),
+    "collector's credentials": ("secrets.tf", '"ingest", "console"]', '"ingest"]'),
+    "readers": ("secrets.tf", "if contains(keys(var.secret_versions), secret)", ""),
+    "credentials among settings": ("functions.tf", '"OTEL_SERVICE_NAME", "OTEL_RESOURCE', '"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_RESOURCE'),
+    "sampler": ("functions.tf", '"OTEL_TRACES_SAMPLER",', '"OTEL_TRACES_SAMPLE",'),
     "proof": ("functions.tf", '"ID_TOKEN_AUDIENCES", "IAP_AUDIENCE"]', '"ID_TOKEN_AUDIENCES"]'),
     "console's policy": ("functions.tf", '"PUBLIC_URL", "POLICY", "DECIDE_URL"]', '"PUBLIC_URL", "DECIDE_URL"]'),
     "metric label": ("metrics.tf", 'labels = { phase = "phase", class = "cause" }', 'labels = { phase = "phase", cause = "cause" }'),
@@ -255,6 +259,7 @@ def test_every_skipped_check_carries_its_reason(root):
 def test_the_guide_to_traces_names_the_settings_that_terraform_takes(root):
     """It refuses all others of OpenTelemetry, which a reader of that page would try first."""
     page = (root / "docs" / "telemetry.md").read_text()
-    (told,) = re.findall(r"There Terraform takes (.*?) alone, and refuses\s+every other `OTEL_\*`", page)
+    (told,) = re.findall(r"There Terraform takes (.*?) alone, and refuses\s+every other `OTEL_\*`", page, re.DOTALL)
     taken = re.findall(r'"(OTEL_\w+)"', (root / "infra" / "variables.tf").read_text())
-    assert sorted(re.findall(r"`(\w+)`", told)) == sorted(taken)
+    assert sorted([*re.findall(r"`(\w+)`", told), agreement.HEADERS]) == sorted(taken)
+    assert f"{agreement.HEADERS}=" in page.split(told)[1], "its way into the cloud is another one"
