@@ -59,7 +59,9 @@ ended() {
   if [[ $code != 0 && ($told == no || -n $changed) ]]; then
     printf 'What exists now: %s.\n' "${changed:-nothing was changed by this run}" >&2
   fi
-  if [[ $code != 0 && $told == no ]]; then
+  if [[ ($code == 130 || $code == 143) && $told == no ]]; then
+    printf 'Next: run again: ./deploy.sh %s. It goes on with what is there.\n' "$action" >&2
+  elif [[ $code != 0 && $told == no ]]; then
     printf 'Next: %s Then run again: ./deploy.sh %s. It goes on with what is there.\n' "$(next)" "$action" >&2
   fi
   rm -f "$errors"

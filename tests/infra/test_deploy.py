@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -359,6 +360,33 @@ def test_a_command_that_fails_ends_it_in_sentences(tree, tmp_path, tool, at, err
     assert [text for text in says if text not in done.stderr] == []
     assert done.stderr.rstrip().endswith("Then run again: ./deploy.sh apply. It goes on with what is there.")
     assert {path.name for path in tmp_path.iterdir()} == {"gcloud", "terraform"}
+
+
+def test_ctrl_c_ends_it_in_sentences(tree, tmp_path):
+    """A terminal tells the whole group; there is nothing to mend before the next run."""
+    (tmp_path / "gcloud").write_text("#!/bin/sh\necho asked >&2\nexec sleep 60\n")
+    (tmp_path / "terraform").write_text("#!/bin/sh\n")
+    for tool in ("gcloud", "terraform"):
+        (tmp_path / tool).chmod(0o755)
+    environ = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "PROJECT": "p",
+        "REGION": "r",
+        "ALERT_EMAILS": "a@example.com",
+    }
+    with subprocess.Popen(
+        ["./deploy.sh", "plan"], cwd=tree, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    ) as running:  # fmt: skip
+        assert "asked\n" in running.stderr
+        os.killpg(running.pid, signal.SIGINT)
+        said = running.stderr.read()
+    assert running.returncode == 130
+    assert said == (
+        'deploy.sh: it stopped at "login and project": it was interrupted.\n'
+        f"{UNTOUCHED}\n"
+        "Next: run again: ./deploy.sh plan. It goes on with what is there.\n"
+    )
 
 
 def test_an_answer_that_is_no_yes_leaves_what_is_there_and_says_so(tree, tmp_path):
