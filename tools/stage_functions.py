@@ -11,9 +11,9 @@ It needs nothing but Python; deploy.sh calls it before anything is installed.
 
 import argparse
 import ast
-import compileall
 import shutil
 import sys
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -62,10 +62,6 @@ def stage(
     for source, target in ((services, "services.toml"), (policy, "policy.toml")):
         if source is not None:
             shutil.copy(source, folder / target)
-    if not compileall.compile_dir(folder, quiet=1, force=True):
-        sys.exit(f"{folder}: a file does not compile, the build would fail")
-    for cache in folder.rglob("__pycache__"):
-        shutil.rmtree(cache)
     return folder
 
 
@@ -89,7 +85,8 @@ def needed_files(entry_point: Path) -> list[Path]:
     """
     modules, found = [entry_point], set[Path]()
     while modules:
-        for path in _imported(modules.pop()) - found:
+        module = modules.pop()
+        for path in _imported(module, module.read_text(encoding="utf-8")) - found:
             found.add(path)
             modules.append(path)
     packages = {path.parent for path in found}
@@ -97,10 +94,15 @@ def needed_files(entry_point: Path) -> list[Path]:
     return sorted(found | {path for path in data if _package(path) in packages})
 
 
-def _imported(module: Path) -> set[Path]:
+@cache
+def _imported(module: Path, text: str) -> frozenset[Path]:
     """Return the files of agent/ behind the imports of a module, with the packages around them, and those it names."""
+    try:
+        compile(text, module, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        sys.exit(f"{module}: it does not compile, the build would fail: {error}")
     names, beside = set[str](), set[Path]()
-    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             names |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -111,7 +113,7 @@ def _imported(module: Path) -> set[Path]:
     heads = {tuple(parts[: length + 1]) for parts in ours for length in range(len(parts))}
     files = {ROOT.joinpath(*head).with_suffix(".py") for head in heads}
     files |= {ROOT.joinpath(*head, "__init__.py") for head in heads}
-    return {path for path in files | beside if path.is_file()}
+    return frozenset(path for path in files | beside if path.is_file())
 
 
 def _package(data: Path) -> Path:

@@ -1,6 +1,6 @@
 """A staged folder in an environment with nothing but its requirements starts, and takes a recorded event in.
 
-Setting the environment up costs up to a minute: that is the point of the test.
+Setting the environment up costs up to a minute; under CI=true it is done, otherwise the function starts in this one.
 """
 
 import base64
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.counts import CI, SOAK
 from tests.infra import terraform_text
 from tests.journeys import deployed
 from tests.outside import absent
@@ -102,9 +103,18 @@ def test_a_function_that_is_not_there_is_named(tmp_path):
         staging.stage("on_nothing", tmp_path)
 
 
+def test_a_file_that_does_not_compile_ends_the_staging(tmp_path):
+    """The build compiles every file, and would fail behind the upload."""
+    (tmp_path / "main.py").write_text("return 1\n")
+    with pytest.raises(SystemExit, match=r"main\.py: it does not compile, the build would fail: 'return' outside"):
+        staging.needed_files(tmp_path / "main.py")
+
+
 @pytest.fixture(scope="module")
 def python(tmp_path_factory):
     """A Python with the staged requirements and nothing else; they are pinned whole, so that nothing is resolved."""
+    if not (CI or SOAK):
+        return Path(sys.executable)
     venv = tmp_path_factory.mktemp("venv")
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)
     install = [

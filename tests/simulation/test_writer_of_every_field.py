@@ -4,8 +4,9 @@ Where policy marks something automatic, that may be had as well, inside policy's
 a phase and stopped there. Then one field of it is written over, mostly together with a phase and an effect that would
 make the executor act, and everything goes on. Every change of the platform is held against what was approved.
 
-``SOAK=1`` tries every field at every phase. Otherwise every field is tried once, at one of the phases that have it,
-and so is every phase that can be written; ``WRITER_SEED`` chooses which, and a failure names it.
+``SOAK=1`` tries every field at every phase. ``CI=true`` tries every field once, at one of the phases that have it, and
+so every phase that can be written; ``WRITER_SEED`` chooses which, and a failure names it. Without either it is a quarter
+of the fields, another one for each ``WRITER_SEED``.
 """
 
 import os
@@ -18,10 +19,11 @@ from zlib import crc32
 import pytest
 
 from agent.core.incident.phase import Phase
+from tests.counts import SOAK, tries
 from tests.simulation.kills import folder_for_a_while
 from tests.simulation.writer import FORCED, PHASE_WRITTEN, SETTINGS, Led, Story, attack, case_of, led_to
 
-SOAK = bool(os.environ.get("SOAK"))
+TURNS = tries(4, ci=1, soak=1)  # of the fields, one of so many is tried
 SEED = int(os.environ.get("WRITER_SEED", "0"))
 STOPS = [(name, phase) for name, setting in SETTINGS.items() for phase in setting.phases]
 NOT_LED = {
@@ -45,14 +47,29 @@ def chosen(word: str, among: list[Any]) -> Any:
     return among[(crc32(word.encode()) + SEED) % len(among)]
 
 
+def taken_in_turn(path: tuple[Any, ...]) -> bool:
+    """Whether this field is among those that are tried now."""
+    return (crc32(f"turn {path}".encode()) + SEED) % TURNS == 0
+
+
+def in_turn(at: dict[tuple[str, Phase], list[Case]]) -> dict[tuple[str, Phase], list[Case]]:
+    """Return the cases whose turn it is, at the phases that have one."""
+    left = {stop: [case for case in todo if taken_in_turn(case[0])] for stop, todo in at.items()}
+    return {stop: todo for stop, todo in left.items() if todo}
+
+
 def cases(led: dict[tuple[str, Phase], Led], stop: tuple[str, Phase]) -> list[Case]:
     """What is tried at one phase: every field, or the fields whose turn it is; and all that is forced alone."""
     fields = [
         path
         for path in led[stop].paths
-        if SOAK or chosen(str(path), [s for s in STOPS if path in led[s].paths]) == stop
+        if SOAK or (taken_in_turn(path) and chosen(str(path), [s for s in STOPS if path in led[s].paths]) == stop)
     ]
-    phases = [how for how in PHASE_WRITTEN if SOAK or stop in {chosen(f"{how}{n}", STOPS) for n in range(3)}]
+    phases = [
+        how
+        for how in PHASE_WRITTEN
+        if SOAK or stop in {chosen(f"{how}{n}", STOPS) for n in range(tries(1, ci=3, soak=3))}
+    ]
     tried = [(path, chosen(f"{path}{stop}", list(FORCED))) for path in fields]
     return tried + [((), how) for how in (*phases, *FORCED, *FORCED)]
 
@@ -125,9 +142,10 @@ def tried_on_firestore(copies, tmp_path: Path, firestore_emulator, firestore_pro
     where = {"firestore": [firestore_emulator.host, firestore_project]}
 
     def all_tried(at: dict[tuple[str, Phase], list[Case]]) -> None:
-        written = 0
-        for stop, todo in at.items():
+        written = count = 0
+        for stop, todo in in_turn(at).items():
             name, phase = stop
+            count += len(todo)
             put([[], []])
             there = led_to(tmp_path / f"{name}-{phase}", case_of(tmp_path, name, **where), phase)
             copied = taken()
@@ -138,7 +156,7 @@ def tried_on_firestore(copies, tmp_path: Path, firestore_emulator, firestore_pro
                     written += tried(there.story(folder), number, case)
                 finally:
                     shutil.rmtree(folder)
-        assert written >= sum(map(len, at.values())) // 2
+        assert written >= count // 2
 
     return all_tried
 
