@@ -19,6 +19,7 @@ from agent.entrypoints.service import handlers
 from agent.errors import DependencyFailed, StateConflict
 from agent.ports.stage_context import Owner
 from agent.presentation.slack_card import APPROVE, DETAILS, REASON, REASON_CHARS, REJECT, card, reason_block
+from tests.counts import tries
 from tests.http_door import asked
 
 PROBE = "gemma4-26b-l4-startup-probe"
@@ -26,6 +27,7 @@ SECRET = b"8f742231b10e8888abcd99yyyzzz85a5"
 HOOK = webhook_secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 ADA = Approver(name="Ada", slack="U0ADA", webhook="pager", services=("gemma4-*",))
 URL = "https://hooks.slack.com/actions/T0/1/abc"
+TIMES = tries(200, ci=1000, soak=1000)  # that a bad request, or one that was used, is sent
 
 
 class Desk:
@@ -398,25 +400,25 @@ def damaged(request, chance):
 
 
 @pytest.mark.parametrize("way", ["slack", "webhook"])
-def test_of_a_thousand_damaged_requests_none_is_taken_and_none_is_our_fault(desk, way):
-    """S1 at the door: 401 or 400 for every one, never a 5xx, and nothing is decided or used up."""
+def test_of_many_damaged_requests_none_is_taken_and_none_is_our_fault(desk, way):
+    """S1 at the door, under CI a thousand times: 401 or 400 for every one, never a 5xx, and nothing is decided or used up."""
     gate, chance = desk.gate(), random.Random(1)
     good = desk.press() if way == "slack" else desk.hook()
     send = slack if way == "slack" else pager
-    statuses = [send(gate, bad)[0] for _ in range(1000) if (bad := damaged(good, chance)) is not None]
-    assert len(statuses) > 900
+    statuses = [send(gate, bad)[0] for _ in range(TIMES) if (bad := damaged(good, chance)) is not None]
+    assert len(statuses) > 0.9 * TIMES
     assert set(statuses) <= {400, 401}
     assert desk.incident().phase is Phase.ASKED
     assert send(gate, good)[0] == 200
     assert desk.incident().phase is Phase.APPROVED
 
 
-def test_a_thousand_replays_of_a_good_request_are_refused(desk):
-    """S2: the second use inside the window, by whichever worker, a thousand times."""
+def test_replays_of_a_good_request_are_refused(desk):
+    """S2: the second use inside the window, by whichever worker, under CI a thousand times."""
     request, press = desk.hook(), desk.press()
     gates = [desk.gate(), desk.gate()]
     assert pager(gates[0], request)[0] == 200
-    assert {pager(gates[n % 2], request)[0] for n in range(1000)} == {409}
+    assert {pager(gates[n % 2], request)[0] for n in range(TIMES)} == {409}
     slack(gates[0], press)
     desk.replies.clear()
     assert {slack(gates[n % 2], press)[0] for n in range(50)} == {200}

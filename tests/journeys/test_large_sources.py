@@ -26,8 +26,8 @@ LINE = (
 OOM = "ERROR 11-20 03:10:00 [core.py:9] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.62 GiB.\n"
 ENTRY = '{"insertId":"%d","timestamp":"2026-11-20T03:00:00Z","textPayload":"all is calm, number %d"}\n'
 
-SIZE_MB = tries(6, ci=200, soak=2000)
-SMALL_MB = tries(3, ci=20, soak=2000)
+SIZE_MB = tries(3, ci=200, soak=2000)
+SMALL_MB = tries(1, ci=20, soak=2000)
 """Of contents that are read the same way as another one that is tried at full size."""
 
 

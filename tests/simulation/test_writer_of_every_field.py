@@ -90,6 +90,7 @@ def test_every_phase_is_led_to_or_written() -> None:
     assert {phase for _, phase in STOPS} | NOT_LED == set(Phase)
 
 
+@pytest.mark.xdist_group("writer")  # incidents are led to each phase once, not by each worker
 @pytest.mark.parametrize("stop", STOPS, ids=lambda s: "-".join(s).lower())
 def test_no_field_at_no_phase_makes_another_effect(stop: tuple[str, Phase], led, tmp_path_factory) -> None:
     """On SQLite: each field by turns, with each way to make the executor act."""

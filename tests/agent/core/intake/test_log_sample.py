@@ -5,6 +5,7 @@ import pytest
 from agent.app.catalogues import matcher
 from agent.core.intake.log_sample import AROUND, HEAD, PART_CHARS, SIGHTS, TAIL, LogSample, PowerOfTwoCounter
 from agent.failures.text.log_text import MAX_LINE_CHARS, looks_like_failure
+from tests.counts import tries
 
 OOM = "ERROR torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.62 GiB."
 
@@ -92,7 +93,7 @@ def test_whatever_speaks_of_a_failure_is_kept_though_no_rule_knows_it(words: str
 def test_hostile_lines_cost_no_more_than_their_bound() -> None:
     """Endless lines, each with a signature or loud words: some tens of megabytes are kept at most."""
     lines = [f"ERROR {n} CUDA out of memory " + "x" * 100_000 for n in range(300)]
-    digest = fed(lines * 10, by=100)
+    digest = fed(lines * tries(3, ci=10, soak=10), by=100)
     assert sum(map(len, digest.lines())) < 4 * PART_CHARS
     assert max(map(len, digest.lines())) <= MAX_LINE_CHARS
 

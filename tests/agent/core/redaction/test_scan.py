@@ -10,11 +10,12 @@ import re2
 from agent.catalogue.load_secrets import load_secrets
 from agent.core.redaction import Redactor
 from agent.core.redaction.scan import compiled
+from tests.counts import tries
 
 RULES = load_secrets()
 REDACTOR = Redactor(RULES)
-PER_RULE = 42
-PRINTED_PER_RULE = 12
+PER_RULE = tries(8, ci=42, soak=42)
+PRINTED_PER_RULE = tries(3, ci=12, soak=12)
 RUN = 12
 """Letters of a secret that may not stay in a row; shorter secrets may not stay whole."""
 
@@ -27,7 +28,7 @@ def leaks(secret: str, text: str) -> bool:
 @pytest.mark.slow
 @pytest.mark.shared
 def test_recall_over_public_rules(shared, made_to_pattern):
-    """At least 99.5 % of at least 8,800 secrets made to the public rule set are taken out whole."""
+    """At least 99.5 % of secrets made to the public rule set, under CI 8,800 of them, are taken out whole."""
     missed: Counter[str] = Counter()
     made = 0
     for rule in tomllib.loads((shared / "corpora" / "gitleaks.toml").read_text())["rules"]:
@@ -44,7 +45,7 @@ def test_recall_over_public_rules(shared, made_to_pattern):
             missed[rule["id"]] += leaks(secret, REDACTOR.redact(text).text)
         made += count
     recall = 1 - missed.total() / made
-    assert made >= 8_800
+    assert made >= 8_800 * PER_RULE // 42
     assert recall >= 0.995, (recall, missed.most_common(8))
 
 
@@ -52,7 +53,7 @@ def test_recall_over_public_rules(shared, made_to_pattern):
 @pytest.mark.shared
 @pytest.mark.parametrize("style", ["structlog", "structlog pair", "rich", "loguru"])
 def test_recall_over_public_rules_as_loggers_print_them(shared, made_to_pattern, printed, style):
-    """S16: as S11, coloured and wrapped; counted are the secrets that the rule still finds in what was printed."""
+    """S16: as S11, under CI 2,000 of them, coloured and wrapped; counted are the secrets that the rule still finds in what was printed."""
     missed: Counter[str] = Counter()
     made = 0
     for rule in tomllib.loads((shared / "corpora" / "gitleaks.toml").read_text())["rules"]:
@@ -71,7 +72,7 @@ def test_recall_over_public_rules_as_loggers_print_them(shared, made_to_pattern,
             if made % PRINTED_PER_RULE == 0:
                 break
     recall = 1 - missed.total() / made
-    assert made >= 2_000
+    assert made >= 2_000 * PRINTED_PER_RULE // 12
     assert recall >= 0.995, (recall, missed.most_common(8))
 
 
