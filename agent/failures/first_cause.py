@@ -20,7 +20,7 @@ from agent.failures.text.log_text import (
     only_info,
 )
 from agent.failures.text.no_evidence import ends_traceback, is_logged_as_mild
-from agent.failures.text.phases import LOOK_AHEAD_LINES, STARTING, Timeline
+from agent.failures.text.phases import STARTING, Timeline
 from agent.failures.text.streams import body_of, rank_of
 
 UNKNOWN_CONFIDENCE = 0.2
@@ -30,6 +30,9 @@ SETTLED_FROM = 60
 
 ELSEWHERE_PENALTY = 25
 """Taken from the precedence of a signature that belongs to another platform than the one given."""
+
+MOST_TRACEBACK_LINES = 400
+"""Imports of imports are the longest tracebacks, and newer Pythons quote each call over several lines."""
 
 RULE_LINES = 60
 MAX_RULE_CHARS = 65_536
@@ -122,7 +125,7 @@ def _end_of_traceback(lines: Sequence[str], head: int, timeline: Timeline) -> in
     """The line that ends the traceback at or right below a line: the first that is neither a frame nor its source."""
     server = timeline.server(head)
     first = next((at for at in (head, head + 1) if at < len(lines) and TRACEBACK in lines[at]), len(lines))
-    for index in range(first + 1, min(len(lines), head + LOOK_AHEAD_LINES)):
+    for index in range(first + 1, min(len(lines), head + MOST_TRACEBACK_LINES)):
         if timeline.server(index) == server and not is_continued(body_of(lines[index])):
             return index
     return None

@@ -24,6 +24,11 @@ _LOUD = re.compile(
     r"|[Dd]enied|[Rr]efused|[Kk]illed|[Cc]rash\w*|[Aa]bort\w*|[Rr]eset"
     r"|[Tt]imed? ?out|[Nn]ot found|[Ee]xceeded|[Ii]nvalid)\b"
 )
+_NONE = re.compile(
+    r"\b(?:[Ff]ail(?:ed|ures?)|[Ee]rrors?|[Aa]borted|[Rr]efused|[Tt]imeouts?)(?: [a-z]{1,20})?"
+    r"\s{0,40}[:=]\s{0,40}0(?![.\dx])"
+)
+"""A count of failures that is none."""
 _QUIET = re.compile(
     r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} |(?:User|Future|Deprecation)Warning"
     r"|\.py:\d{1,7}: \w{1,40}Warning: |\blevel=warn"
@@ -41,12 +46,12 @@ _FRAME = re.compile(r'^\s*(?:\([\w ]{1,40}=\d+\)\s*)?(?:ERROR .{0,40}\] )?\s*(?:
 
 _ALARM_LEVEL = re.compile(
     r"\b(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE)\b|\b[EF]\d{4} \d\d:\d\d:\d\d"
-    r"|\b(?:level|severity)[=:] ?\"?(?:error|fatal|critical)"
+    r"|\b(?:level|severity)[=:] ?\"?(?:error|fatal|critical)|(?:^|\s)[a-z][\w.-]{1,30}: (?:error|fatal): "
 )
 _MAY_BE_FAILURE = re2.compile(
     rb"ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE|Error|Exception|Interrupt|Exit|Failure|Timeout|Traceback"
     rb"|(?i:fatal|panic|failed|failure|cannot|unable to|unhandled|denied|refused|killed|crash|abort|reset"
-    rb"|timed? ?out|not found|exceeded|invalid)|[EF]\d{4} \d\d:|level[=:]|severity[=:]"
+    rb"|timed? ?out|not found|exceeded|invalid)|[EF]\d{4} \d\d:|level[=:]|severity[=:]|: error: "
 )
 """Every line for which :func:`is_failure_candidate` is true holds one of these; a test holds it to that."""
 _LOGGER_HEAD = re.compile(
@@ -122,7 +127,7 @@ def looks_like_failure(line: str) -> bool:
 def is_failure_candidate(line: str) -> bool:
     """Whether a line that the catalogue does not know may be a failure: alarming, not INFO, no source line."""
     loud = looks_like_failure(line) or (_ALARM_LEVEL.search(line) and not _QUIET.search(line))
-    return bool(loud) and not is_note(line) and not _SOURCE.match(line, _head_end(line))
+    return bool(loud) and not is_note(line) and not _SOURCE.match(line, _head_end(line)) and not _NONE.search(line)
 
 
 def failure_candidates(lines: Sequence[str]) -> Iterator[int]:

@@ -90,6 +90,21 @@ def test_an_interrupt_at_the_terminal_is_an_operators_stop(matcher: Matcher) -> 
     assert not matcher.classify(other, whole_log=True, platform=None).benign
 
 
+def test_a_long_traceback_belongs_to_the_interrupt_that_ends_it(matcher: Matcher) -> None:
+    frame = ['(APIServer pid=9)   File "/srv/lamp.py", line 3, in <module>', "(APIServer pid=9)     import lamp"]
+    head = "(APIServer pid=9) Traceback (most recent call last):"
+    shown = "\n".join([*STARTS[:1], head, *frame * 90, "(APIServer pid=9) KeyboardInterrupt: terminated"])
+    assert matcher.classify(shown, whole_log=True, platform=None).benign
+
+
+def test_a_job_that_was_cancelled_is_an_operators_stop_and_one_out_of_time_is_not(matcher: Matcher) -> None:
+    up = [*STARTS, "(APIServer pid=9) INFO:     Application startup complete."]
+    end = "slurmstepd: error: *** JOB 7 ON lamp1 CANCELLED AT 2031-05-06T07:08:09 {}***"
+    assert matcher.classify("\n".join([*up, end.format("")]), whole_log=True, platform=None).benign
+    late = matcher.classify("\n".join([*up, end.format("DUE TO TIME LIMIT ")]), whole_log=True, platform=None)
+    assert late.class_ == "quota_exceeded"
+
+
 def test_a_stop_is_no_progress_of_what_waited(matcher: Matcher) -> None:
     waits = "INFO 05-06 07:08:0{} [ray_utils.py:9] Waiting for creating a placement group of specs for {} seconds."
     text = "\n".join(

@@ -102,3 +102,19 @@ def test_source_that_raises_is_no_failure_whoever_wrote_it() -> None:
     assert not is_failure_candidate("    raise KeyboardInterrupt()")
     assert not is_failure_candidate("(APIServer pid=9)     raise KeyboardInterrupt()")
     assert is_failure_candidate("(APIServer pid=9) LampError: out")
+
+
+@pytest.mark.parametrize(
+    ("line", "may_be"),
+    [
+        ("Failed requests:                         0", False),
+        ("Failed requests:                         3", True),
+        ("errors=0 failed = 0", False),
+        ("Failed: 0x7f error of the lamp", True),
+        ("slurmstepd: error: *** JOB 7 ON lamp1 DUE TO LAMPS ***", True),
+        ("the lamp shows error: none", False),
+    ],
+)
+def test_a_count_that_is_none_is_no_failure_and_a_program_may_call_its_line_an_error(line: str, may_be: bool) -> None:
+    assert is_failure_candidate(line) is may_be
+    assert list(failure_candidates([line])) == [0] * may_be
