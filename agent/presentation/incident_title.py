@@ -48,6 +48,12 @@ TROUBLES: dict[str, str] = {
 }
 """What broke, by failure class, in the words of a headline."""
 
+
+def trouble_words(class_: str) -> str:
+    """Return what broke in the words of a headline, or the class itself where it has none."""
+    return TROUBLES.get(class_, class_words(class_))
+
+
 _P = Phase
 _NOW: dict[Phase, str] = {
     _P.OPEN: "being diagnosed",

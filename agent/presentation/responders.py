@@ -4,8 +4,19 @@ from agent.core.incident.incident import Incident
 
 
 def responders_text(incident: Incident) -> str:
-    """Return who acknowledged the incident and to whom it is assigned; empty where nobody did."""
+    """Return who acknowledged the incident and to whom it is assigned, or when people are reminded that nobody did.
+
+    Empty where neither is so.
+    """
+    if incident.renotify_at is not None:
+        return f"nobody has acknowledged it; the next reminder is due at {incident.renotify_at:%H:%M} UTC"
     act = incident.acknowledged
     said = [f"acknowledged by {act.shown} at {act.at:%Y-%m-%d %H:%M} UTC"] if act is not None else []
     said += [f"assigned to {incident.assignee}"] if incident.assignee else []
     return "; ".join(said)
+
+
+def owner_text(owner: str) -> str:
+    """Return an owner of services.toml for people, such as ``#llm (slack)``."""
+    channel, _, place = owner.partition(":")
+    return f"{place} ({channel})" if place else channel

@@ -4,11 +4,12 @@ from typing import Any, Final
 
 from agent.core.change.config_drift import Drift, ServiceRecord, State, unpinned
 from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
 from agent.core.service.services import Service
 from agent.core.service.serving import Live
 from agent.core.text.safe_text import terminal
 from agent.core.value import Value
-from agent.presentation.drift_text import as_declared, change_line, drift_line
+from agent.presentation.drift_text import as_declared, change_text, drift_line
 
 SHOWN_INCIDENTS = 5
 
@@ -81,8 +82,20 @@ class ServiceView(Value):
     @property
     def last_change(self) -> str:
         """What was changed last and by whom, or nothing."""
-        record = self.record
-        return change_line(record.changes[-1], before=record.seen_at) if record is not None and record.changes else ""
+        changes = self.record.changes if self.record is not None else ()
+        return f"{change_text(changes[-1])}, {changes[-1].at:%Y-%m-%d %H:%M} UTC" if changes else ""
+
+    @property
+    def standing_text(self) -> str:
+        """What of its incidents and requests is not over, such as ``1 open incident, 1 escalated``; else empty."""
+        standing = [i for i in self.incidents if not i.ended]
+        requests = sum(i.request is not None for i in standing)
+        escalated = sum(i.phase is Phase.ESCALATED and i.ended for i in self.incidents)
+        troubles = len(standing) - requests
+        said = [f"{troubles} open incident{'s' * (troubles > 1)}"] if troubles else []
+        said += [f"{escalated} escalated"] if escalated else []
+        said += [f"{requests} open change request{'s' * (requests > 1)}"] if requests else []
+        return ", ".join(said)
 
     @property
     def mend(self) -> tuple[str, ...]:
@@ -131,8 +144,7 @@ def service_headline(view: ServiceView) -> str:
     parts += [live.latest_created_revision] if live is not None and live.latest_created_revision else []
     parts += [f"{view.usd_per_h:.2f} USD/h"] if view.usd_per_h is not None else []
     parts += [f"drift in {len(view.drift)} setting{'s' if len(view.drift) > 1 else ''}"] if view.drift else []
-    still_open = sum(1 for i in view.incidents if not i.ended)
-    parts += [f"{still_open} open incident{'s' if still_open > 1 else ''}"] if still_open else []
+    parts += [view.standing_text] if view.standing_text else []
     return "  ".join(map(terminal, parts))
 
 
@@ -143,14 +155,13 @@ def service_cells(view: ServiceView) -> tuple[str, ...]:
     """Return a service as a row of the table with these headings."""
     live = view.live
     drift = len(view.drift)
-    still_open = sum(1 for i in view.incidents if not i.ended)
     return (
         view.service.name,
         view.condition,
         (live.latest_created_revision if live is not None else "") or "-",
         f"{view.usd_per_h:.2f}" if view.usd_per_h is not None else "-",
         f"{drift} setting{'s' if drift > 1 else ''}" if drift else "-",
-        f"{still_open} open incident{'s' if still_open > 1 else ''}" if still_open else "-",
+        view.standing_text or "-",
     )
 
 

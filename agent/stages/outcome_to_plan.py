@@ -60,7 +60,7 @@ def _enough(incident: Incident, limit: int) -> str:
     own = [r for r in incident.remedies if r.cause == incident.cause]
     failed = _count(own, FAILED)
     if failed >= limit:
-        return f"{failed} remedies for {incident.cause} were tried, and none is known to have helped"
+        return f"{failed} remedies for the same cause were tried, and none is known to have helped"
     if _count(own, {Phase.EXPIRED.value}, incident.id) >= UNANSWERED_LIMIT:
         return f"{UNANSWERED_LIMIT} plans were not answered"
     if _count(own, {Phase.REFUSED.value}, incident.id) >= REFUSED_LIMIT:

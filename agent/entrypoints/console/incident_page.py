@@ -36,6 +36,7 @@ from agent.presentation.plan_end import outcome, plan_end, plan_standing
 from agent.presentation.plan_title import plan_title
 from agent.presentation.report.device_bar import Bar, memory_bar
 from agent.presentation.request_text import request_reason
+from agent.presentation.responders import owner_text
 from agent.presentation.standing import label_of, standing, way
 from agent.stages.request_change import may_withdraw
 
@@ -212,9 +213,7 @@ def contact_of(world: StageContext, service: str) -> Contact | None:
     watched = world.rules.services.watched(service)
     if watched is None:
         return None
-    channel, _, place = watched.owner.partition(":")
-    owner = f"{place} ({channel})" if place else channel
-    return Contact(owner=owner, rotation=watched.rotation or "", runbook=watched.runbook or "")
+    return Contact(owner=owner_text(watched.owner), rotation=watched.rotation or "", runbook=watched.runbook or "")
 
 
 def cause_of(incident: Incident) -> str:
@@ -222,7 +221,7 @@ def cause_of(incident: Incident) -> str:
     if incident.request is not None:
         return request_reason(incident.request)
     if incident.diagnosis is None:
-        return f"Something is wrong with {incident.service}; the cause is not known yet"
+        return f"Something is wrong with {incident.service}; the cause is not known yet."
     return incident.diagnosis.root_cause
 
 

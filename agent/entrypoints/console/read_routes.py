@@ -7,7 +7,9 @@ from flask import Flask, Response, request
 from pydantic import AwareDatetime, ValidationError
 
 from agent.core.incident.incident import Incident
+from agent.core.incident.phase import Phase
 from agent.core.incident.search import IncidentSearch
+from agent.core.intake.signal import LIVE
 from agent.core.value import Value
 from agent.entrypoints.console import answer_result
 from agent.entrypoints.console.command_routes import command_forms
@@ -61,6 +63,7 @@ def list_context(world: StageContext, asked: Asked, now: datetime) -> dict[str, 
         "rows": rows,
         "waiting": sum(row.waits for row in rows),
         "open_count": open_count,
+        "untaken": sum(_is_untaken(row.incident) for row in rows),
         "cut": open_count == OPEN_SHOWN,
         "asked": asked,
         "service": asked.service,
@@ -117,10 +120,18 @@ def row_of(incident: Incident, now: datetime) -> Row:
 
 
 def _order(row: Row) -> tuple[int, float]:
-    """What waits first, the soonest to expire at the top; then what is open, then the ended, newest first."""
-    if row.waits and row.incident.plan is not None:
-        return 0, row.incident.plan.expires_at.timestamp()
-    return (2 if row.incident.ended else 1), -row.incident.opened_at.timestamp()
+    """What waits first, the soonest to expire at the top; what nobody has taken on; what is open; then the ended."""
+    incident = row.incident
+    if row.waits and incident.plan is not None:
+        return 0, incident.plan.expires_at.timestamp()
+    place = 1 if _is_untaken(incident) else 3 if incident.ended else 2
+    return place, -incident.opened_at.timestamp()
+
+
+def _is_untaken(incident: Incident) -> bool:
+    """Whether a person must take over, and nobody has said that they do."""
+    taken = incident.acknowledged or incident.assignee or incident.replan
+    return incident.phase is Phase.ESCALATED and incident.run == LIVE and not taken
 
 
 def _older(asked: Asked, oldest: datetime) -> tuple[tuple[str, str], ...]:

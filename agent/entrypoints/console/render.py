@@ -17,10 +17,12 @@ from agent.core.text.field_labels import field_label
 from agent.core.text.safe_text import inert, plain
 from agent.presentation.evidence import place_of
 from agent.presentation.impact_text import span
+from agent.presentation.incident_title import trouble_words
 from agent.presentation.measured import judgement_text
 from agent.presentation.plan_cost import token_prices_text
 from agent.presentation.plan_title import as_sentence
 from agent.presentation.proof_text import PROOFS, memory_line, proof_lines
+from agent.presentation.responders import owner_text
 from agent.presentation.standing import ROLLOUTS, SOURCES, class_words, label_of, moment, tone_of
 
 _STATIC = files("agent.entrypoints.console").joinpath("static")
@@ -54,6 +56,8 @@ def make_pages() -> Environment:
         "tone": tone_of,
         "known_name": known_name,
         "class_words": class_words,
+        "owner_text": owner_text,
+        "trouble_words": trouble_words,
         "judgement": judgement_text,
         "field_label": field_label,
         "sentence": as_sentence,

@@ -2,7 +2,7 @@
 
 from agent.core.decision.decision import Channel
 from agent.core.decision.person_act import PersonAct
-from agent.presentation.responders import responders_text
+from agent.presentation.responders import owner_text, responders_text
 
 
 def test_who_acknowledged_and_who_has_it(stage):
@@ -12,3 +12,13 @@ def test_who_acknowledged_and_who_has_it(stage):
     said = responders_text(incident.with_(acknowledged=act, assignee="Ben"))
     assert said == "acknowledged by ana (not verified) at 2026-06-08 14:31 UTC; assigned to Ben"
     assert responders_text(incident.with_(assignee="Ben")) == "assigned to Ben"
+
+
+def test_where_nobody_has_reacted_it_says_when_people_are_reminded(stage):
+    incident = stage.open()
+    said = responders_text(incident.with_(renotify_at=incident.opened_at))
+    assert said == "nobody has acknowledged it; the next reminder is due at 14:31 UTC"
+
+
+def test_an_owner_is_named_before_the_channel_through_which_they_are_reached():
+    assert [owner_text(owner) for owner in ("slack:#llm", "console")] == ["#llm (slack)", "console"]

@@ -434,7 +434,7 @@ class Stage:
         )  # fmt: skip
 
     def escalated(self, incident: Incident) -> Incident:
-        why = "2 remedies for startup_probe_failed did not help"
+        why = "2 remedies for the same cause were tried, and none is known to have helped"
         return self.move(incident, Phase.ESCALATED, f"escalated: {why}", ended_why=why)
 
 

@@ -280,8 +280,9 @@ def test_a_replay_that_changes_nothing_offers_no_approval(stage, browser):
 def test_an_approval_under_the_kill_switch_names_the_switch_and_not_the_person(stage, browser):
     """Whoever reads "does not count" looks for another approver, who would read the same."""
     incident = stage.waiting()
+    shown_before = browser.fields(f"/plans/{incident.plan.id}")["approve"]
     stage.world.control.set_kill_switch(KillSwitch(on=True, by="grace", why="freeze"))
-    answered = browser.answer(incident.plan, "approve")
+    answered = browser.post(f"/plans/{incident.plan.id}/decision", shown_before)
     assert answered.status_code == 403
     page = text(answered)
     assert "Your answer was not taken" in page

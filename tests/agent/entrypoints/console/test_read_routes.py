@@ -15,6 +15,7 @@ from agent.ports.control import KillSwitch
 from agent.ports.decide import NoResponse
 from agent.ports.platform import LeaseOver, NotDeployed
 from agent.ports.store import Change
+from agent.stages.shared.kill_switch import set_kill_switch
 
 VOID = {"meta", "link", "input", "br"}
 
@@ -167,7 +168,7 @@ def test_what_follows_a_failed_change_is_told(stage, browser, scenes):
     incident = every_state(stage, scenes)["escalated"]
     page = text(browser, f"/incidents/{incident.id}")
     assert "Why it was escalated" in page
-    assert "2 remedies for startup_probe_failed did not help" in page
+    assert "2 remedies for the same cause were tried, and none is known to have helped" in page
     assert "approved, then not recovered" in page
     assert "2 tokens/s is of no use" in page
     assert "/decision" not in page
@@ -257,18 +258,22 @@ def test_a_source_that_all_figures_of_a_proof_share_is_named_once(stage, browser
     assert page.count("config.json of the checkpoint") == 1
 
 
-def test_the_list_has_what_waits_first_then_open_then_ended(stage, browser, scenes):
+def test_the_list_has_what_waits_first_then_what_nobody_took_on_then_open_then_ended(stage, browser, scenes):
     states = every_state(stage, scenes)
     states |= {name: stage.waiting(f"late-{name}") for name in ("one", "two")}
     page = text(browser, "/")
     order = re.findall(r"/incidents/(inc-[0-9a-f]+)", page)
     by_id = {i.id: i for i in states.values()}
     now = stage.clock.now()
-    kinds = [
-        0 if (i := by_id[o]).phase is Phase.ASKED and now < i.plan.expires_at else 2 if i.ended else 1 for o in order
-    ]
+
+    def kind(i):
+        if i.phase is Phase.ASKED and now < i.plan.expires_at:
+            return 0
+        return 1 if i.phase is Phase.ESCALATED else 3 if i.ended else 2
+
+    kinds = [kind(by_id[o]) for o in order]
     assert kinds == sorted(kinds)
-    assert {0, 1, 2} <= set(kinds)
+    assert {0, 1, 2, 3} <= set(kinds)
     assert len(order) == len(states)
 
 
@@ -523,3 +528,30 @@ def test_auto_refresh_keeps_the_search(stage, browser):
     stage.open("moving")
     page = text(browser, "/?q=moving")
     assert 'href="?q=moving&amp;still=1"' in page
+
+
+def test_what_was_escalated_and_nobody_took_on_stands_in_the_first_line_and_above_the_rest(stage, browser):
+    """An escalated incident has ended for the agent, and for nobody else."""
+    taken = stage.escalated(stage.said(stage.waiting("s-taken"), Choice.REJECT, why="no"))
+    stage.escalated(stage.said(stage.waiting("s-alone"), Choice.REJECT, why="no"))
+    stage.open("s-open")
+    stage.world.store.commit(Change(incident=taken.with_(assignee="Ben")))
+    page = text(browser, "/")
+    assert "1 escalated incident has nobody yet." in page
+    assert page.index("<b>s-alone</b>") < page.index("<b>s-open</b>") < page.index("<b>s-taken</b>")
+
+
+def test_nothing_is_called_over_while_an_escalated_incident_has_nobody(stage, browser):
+    stage.escalated(stage.said(stage.waiting("s-alone"), Choice.REJECT, why="no"))
+    page = text(browser, "/")
+    assert ("1 escalated incident has nobody yet." in page, "Nothing is open." in page) == (True, False)
+
+
+def test_while_the_kill_switch_is_on_no_button_approves(stage, browser):
+    """An approval would be refused; to reject stays possible, and so does a task, which the agent does not carry out."""
+    plan = stage.waiting("s-a").require_plan()
+    assert "Approve and apply this change" in text(browser, f"/plans/{plan.id}")
+    set_kill_switch(stage.world.store, stage.world.control_store(), on=True, by="ana", why="x", at=stage.clock.now())
+    page = text(browser, f"/plans/{plan.id}")
+    assert "an approval is refused until it is off" in page
+    assert ("Approve and apply this change" in page, "Reject this plan" in page) == (False, True)

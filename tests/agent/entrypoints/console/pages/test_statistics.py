@@ -26,7 +26,7 @@ def test_classes_times_verdicts_and_time_without_answers_stand_there(stage, brow
     page = text(browser)
     assert "2 incidents since" in page
     assert "1 recovered, 0 escalated, 1 open" in page
-    assert re.search(r"startup probe failed</th><td data-label=\"Incidents\">2<", page)
+    assert re.search(r"startup probe failed before the server was ready</th><td data-label=\"Incidents\">2<", page)
     assert re.search(r"<dt>Recovered</dt><dd>1 change</dd>", page)
     assert "gemma-c" not in page
     assert "/services/gemma-a" in page
