@@ -9,6 +9,7 @@ from agent.core.plan.plan import DIGEST_SHOWN, Plan
 from agent.errors import NotFound, PolicyRefused, StateConflict
 from agent.ports.stage_context import StageContext
 from agent.presentation.plan_title import plan_title
+from agent.presentation.standing import class_words
 from agent.stages.shared.approval import is_automatic, person_of, refusal_of_decider
 from agent.stages.shared.commit import save
 from agent.stages.shared.database_pair import WAY_BACK, note_reached, pairing_fault
@@ -268,7 +269,7 @@ def _record(context: StageContext, incident: Incident, decision: Decision) -> No
     approved = decision.answer is Choice.APPROVE
     phase = Phase.APPROVED if approved else Phase.REJECTED
     moved = incident.move(phase, now=decision.at, decision=decision, due_at=decision.at)
-    how = f" through {decision.channel}" + ("" if decision.verified else ", not verified")
+    how = f" through {class_words(decision.channel)}" + ("" if decision.verified else ", not verified")
     why = decision.why or ("" if approved else NO_REASON)
     what = f"plan {decision.plan} {'approved' if approved else 'rejected'} by {decision.shown}{how}"
     what += f", in spite of the freeze window {' and '.join(decision.breaks)}" if decision.breaks else ""

@@ -93,9 +93,9 @@ def _cause(draft: Postmortem) -> Iterator[Section]:
     cause = draft.cause
     if cause is None:
         return
-    sure = "certain" if cause.certain else "not certain"
-    rule = f", rule {cause.signature}" if cause.signature else ""
-    said = f"Failure class {cause.class_}{rule}; {sure}; source: {cause.source}."
+    sure = "This is certain" if cause.certain else "This is likely and not certain"
+    rule = f", recognised by the rule {cause.signature}" if cause.signature else ""
+    said = f"{sure} (source: {cause.source}). Its failure class is {cause.class_}{rule}."
     key = tuple(q for q in draft.evidence if q.decisive)
     where = (f"The key log line is {key[0].place}:",) if key else ()
     yield Section(title="Cause", paragraphs=(cause.root_cause, said, *where), quotes=tuple(q.line for q in key))
