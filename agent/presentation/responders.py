@@ -9,7 +9,7 @@ def responders_text(incident: Incident) -> str:
     Empty where neither is so.
     """
     if incident.renotify_at is not None:
-        return f"nobody has acknowledged it; the next reminder is due at {incident.renotify_at:%H:%M} UTC"
+        return f"not acknowledged; reminder at {incident.renotify_at:%H:%M} UTC"
     act = incident.acknowledged
     said = [f"acknowledged by {act.shown} at {act.at:%Y-%m-%d %H:%M} UTC"] if act is not None else []
     said += [f"assigned to {incident.assignee}"] if incident.assignee else []

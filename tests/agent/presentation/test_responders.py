@@ -17,7 +17,7 @@ def test_who_acknowledged_and_who_has_it(stage):
 def test_where_nobody_has_reacted_it_says_when_people_are_reminded(stage):
     incident = stage.open()
     said = responders_text(incident.with_(renotify_at=incident.opened_at))
-    assert said == "nobody has acknowledged it; the next reminder is due at 14:31 UTC"
+    assert said == "not acknowledged; reminder at 14:31 UTC"
 
 
 def test_an_owner_is_named_before_the_channel_through_which_they_are_reached():
