@@ -207,4 +207,4 @@ reset: ## Forget what the service stored in STATE (incidents, plans, decisions);
 	echo "removing $(STATE):"; ls -A "$(STATE)" | sed 's/^/  /'; rm -rf -- "$(STATE)" && echo "removed; the next start begins anew"
 
 clean: ## Remove what was set up and what was stored
-	@rm -rf $(VENV) .venv-lab .venv-lab-model .venv-mcp-clients .venv-load .venv-docs .mcp-clients .lab state .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
+	@rm -rf $(VENV) .venv-lab .venv-lab-model .venv-mcp-clients .venv-load .venv-docs .mcp-clients .prometheus .lab state .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info

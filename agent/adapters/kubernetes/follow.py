@@ -65,6 +65,8 @@ class _Collection:
         """List and watch until the end."""
         while not self._stopping.is_set():
             try:
+                if self._version:
+                    self._forget_if_restored()
                 if not self._version:
                     self._list()
                 if not self._watch():
@@ -90,6 +92,18 @@ class _Collection:
     def _rest(self) -> None:
         self._stopping.wait(self._wait_s)
         self._wait_s = min(self._wait_s * 2, LONGEST_WAIT_S)
+
+    def _forget_if_restored(self) -> None:
+        """Forget what was told where the server stands before it: it was restored from a backup (ADR 0040).
+
+        It would tell nothing until its versions have caught up, and may use a version twice for different states.
+        """
+        answer = self._api.get(self._path, query={"limit": "1"} | self._selector)
+        held, stands = self._version, str(_part(answer, "metadata").get("resourceVersion") or "")
+        if held.isdecimal() and stands.isdecimal() and int(stands) < int(held):
+            log.warning("cluster.restored", path=self._path, held=held, stands=stands)
+            self._version = ""
+            self._reported = {uid: ("", sketch) for uid, (_, sketch) in self._reported.items()}
 
     def _list(self) -> None:
         """Read the whole collection; tell what was not told in that state, and what is not there any more."""

@@ -1,6 +1,7 @@
 """The watch against a real API server: every change once, whatever happens to the connection in between."""
 
 import http.server
+import json
 import threading
 import time
 from contextlib import contextmanager
@@ -10,7 +11,8 @@ import pytest
 import requests
 from structlog.testing import capture_logs
 
-from agent.adapters.kubernetes.follow import FIRST_WAIT_S, Following
+from agent.adapters.kubernetes.follow import FIRST_WAIT_S, Following, _Collection
+from agent.adapters.kubernetes.open_streams import OpenStreams
 from agent.errors import DependencyFailed
 from agent.ports.cluster import Seen
 from tests import kube
@@ -182,10 +184,13 @@ class Hasty(http.server.BaseHTTPRequestHandler):
     """Answers a list, and ends each watch at once."""
 
     asked = ()
+    listed = b'{"metadata":{"resourceVersion":"1"},"items":[]}'
 
     def do_GET(self):
-        self.asked.append(time.monotonic())
-        body = b"" if "watch=true" in self.path else b'{"metadata":{"resourceVersion":"1"},"items":[]}'
+        watches = "watch=true" in self.path
+        if watches:
+            self.asked.append(time.monotonic())
+        body = b"" if watches else self.listed
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -202,12 +207,53 @@ def test_a_watch_that_ends_at_once_is_not_asked_for_in_a_storm(tmp_path, heard):
         follower = Following(api)
         thread = threading.Thread(target=follower.follow, args=("/api/v1/pods", heard))
         thread.start()
-        until(lambda: len(asked) >= 4)  # the list and three watches
+        until(lambda: len(asked) >= 3)
         follower.stop()
         thread.join(15)
-    waits = [later - sooner for sooner, later in pairwise(asked[1:4])]
+    waits = [later - sooner for sooner, later in pairwise(asked[:3])]
     assert waits[0] >= FIRST_WAIT_S * 0.9
     assert waits[1] >= FIRST_WAIT_S * 1.8
+
+
+def state(version, **objects):
+    """A list as the API server gives it: versions of the whole and of each object, and what each holds."""
+    items = [
+        {"metadata": {"name": name, "uid": name, "resourceVersion": own}, "data": {"n": n}}
+        for name, (own, n) in objects.items()
+    ]
+    return json.dumps({"metadata": {"resourceVersion": version}, "items": items}).encode()
+
+
+def test_of_a_server_that_was_restored_the_list_is_read_anew(tmp_path, heard):
+    """Its versions went back: what is gone with the backup is told, and a version that stands for another state now."""
+    handler = type("Restored", (Hasty,), {"asked": [], "listed": state("120", kept=("90", "1"), later=("110", "1"))})
+    with capture_logs() as logs, server(handler, tmp_path) as api:
+        follower = Following(api)
+        thread = threading.Thread(target=follower.follow, args=("/api/v1/pods", heard), daemon=True)
+        thread.start()
+        until(lambda: heard.names() == ["kept", "later"])
+        handler.listed = state("100", kept=("90", "2"))
+        until(lambda: len(heard.of("kept")) == 2 and heard.of("later")[-1][0] is Seen.GONE)
+        follower.stop()
+        thread.join(15)
+    assert heard.of("kept")[-1] == (Seen.LISTED, "2")
+    assert [row["held"] for row in logs if row["event"] == "cluster.restored"] == ["120"]
+
+
+def test_a_version_that_a_real_server_has_not_reached_is_not_waited_for(api, heard, kube_cluster):
+    """After a restore a watch from the version that was held says nothing until the server has caught up."""
+    cluster = kube_cluster()
+    path = f"/api/v1/namespaces/{cluster.namespace}/configmaps"
+    streams = OpenStreams()
+    collection = _Collection(api, path, heard, "", streams=streams)
+    collection._version = str(10**9)
+    thread = threading.Thread(target=collection.run, daemon=True)
+    thread.start()
+    cluster.api.create(path, {"metadata": {"name": "told"}, "data": {"n": "1"}})
+    until(lambda: "told" in heard.names())
+    streams.stop()
+    thread.join(10)
+    assert not thread.is_alive()
 
 
 class Forbidding(Hasty):
