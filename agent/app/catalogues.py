@@ -167,6 +167,14 @@ def project_of(settings: Settings) -> str | None:
     return next((name for kind, _, name in named if kind in {"firestore", "pubsub", "cloud_run"}), None)
 
 
+def log_project_of(settings: Settings) -> str | None:
+    """Return the project whose logs a replay reads: where the watched services run, which need not hold the store."""
+    kind, _, named = settings.platform.partition(":")
+    watched = read_services(settings).services if settings.services else ()
+    runs_in = named if kind == "cloud_run" else next((s.project for s in watched if s.project), None)
+    return runs_in or project_of(settings)
+
+
 def reading_of(services: Services, *, run: str, clock: Callable[[], datetime]) -> Reading:
     """Return what intake must know: which services are watched, and which are our own."""
     return Reading(

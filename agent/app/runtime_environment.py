@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from agent.app.catalogues import project_of, read_capacity, read_services
+from agent.app.catalogues import log_project_of, read_capacity
 from agent.app.operating_system import require_linux
 from agent.core.service.services import Services
 from agent.errors import InputRejected, SettingsRejected
@@ -87,10 +87,8 @@ def cloud_log_entries(settings: Settings, log_filter: str, *, after: datetime) -
     """
     from agent.adapters.logs.cloud_logging import CloudLogs
 
-    watched = read_services(settings).services if settings.services else ()
-    project = project_of(settings) or next((s.project for s in watched if s.project), None)
     since = after.isoformat().replace("+00:00", "Z")
-    logs = CloudLogs(project, emulator=settings.logging_emulator)
+    logs = CloudLogs(log_project_of(settings), emulator=settings.logging_emulator)
     return logs.entries(f'timestamp>="{since}"\n({log_filter})', limit=100_000)
 
 
