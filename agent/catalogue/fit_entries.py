@@ -90,7 +90,12 @@ def variant_of(base: ModelFacts, entry: Mapping[str, Any], schemes: Mapping[str,
         groups=frozenset(TensorGroup(group) for group in entry["groups"]) if "groups" in entry else quant.groups,
         uncertainty=float(entry.get("uncertainty", 0.0)),
         heavier=float(entry.get("heavier", 0.0)),
+        widths=tuple((TensorGroup(group), float(width)) for group, width in entry.get("widths", {}).items()),
     )
+    if strangers := {group for group, _ in quant.widths} - quant.groups:
+        raise EntryRejected(
+            f"variant {entry['id']!r} gives a width of {min(strangers).value!r}, which it does not quantise"
+        )
     served = None
     if "served_gib" in entry:
         low, high = (int(gib * GIB) for gib in entry["served_gib"])

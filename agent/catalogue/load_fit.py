@@ -291,7 +291,10 @@ def _load_models(document: dict[str, Any]) -> ModelCatalogue:
                 by_shape.setdefault(_shape(sibling["id"].rsplit("/", 1)[-1].lower()), facts)
             for variant in entry["variants"]:
                 facts = variant_of(base, variant, {key: scheme.facts for key, scheme in schemes.items()})
-                _enter(by_name, variant["id"], facts)
+                if facts.quant.widths:  # a mixed layout is its publisher's own: another's of that name is a guess
+                    by_name[variant["id"].lower()] = facts
+                else:
+                    _enter(by_name, variant["id"], facts)
     _refuse(mistakes, "models.json")
     return ModelCatalogue(by_name=by_name, by_shape=by_shape, schemes=schemes)
 

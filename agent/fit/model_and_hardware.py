@@ -151,6 +151,7 @@ class QuantFacts:
         base_bytes_per_param: Bytes of one parameter elsewhere (2: bf16 and fp16).
         uncertainty: Share by which the quantised groups may be off: 0.0 read, 0.05 assumed from the name.
         heavier: Share by which they may be heavier still: some publishers leave layers in a wider type.
+        widths: Bytes of one parameter of a quantised group that is stored in another width than the rest.
     """
 
     scheme: str
@@ -159,6 +160,7 @@ class QuantFacts:
     base_bytes_per_param: int = 2
     uncertainty: float = 0.0
     heavier: float = 0.0
+    widths: tuple[tuple[TensorGroup, float], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -290,6 +292,7 @@ class VersionRules:
         profiles_graphs: Two graphs of every kind are captured to estimate the rest, over a KV cache of a block for each
             token of the largest captured size, whether or not the estimate is subtracted.
         profiles_graphs_by_sequence: That cache has no more blocks than sequences.
+        keeps_mxfp4_unpadded: On Hopper experts in MXFP4 are hardly padded, for the Triton kernel serves them.
         tokens_from_concurrency: "KV cache size" is concurrency x length, not blocks x block size.
         counts_in_flight_batches: Sliding windows are sized for every batch in flight.
         reserves_null_block: One block is held back when one request's need is checked.
@@ -336,6 +339,7 @@ class VersionRules:
     raises_batch_to_mm_item: bool
     offloads_towers_first: bool
     profiles_graphs: bool = False
+    keeps_mxfp4_unpadded: bool = False
     profiles_graphs_by_sequence: bool = False
     very_large_card_batch: bool = False
     caches_recurrent_prefixes: bool = False

@@ -22,7 +22,7 @@ from agent.fit.memory.overheads import (
     sampler_warm_up,
 )
 from agent.fit.memory.support import Verdict, assumptions_of, is_assisted, is_counted
-from agent.fit.memory.weights import plan_weights
+from agent.fit.memory.weights import as_kernels_hold_it, plan_weights
 from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts, VersionRules
 from agent.fit.needs import Needs
 from agent.fit.report import FitReason, FitReport, Overheads
@@ -145,7 +145,8 @@ def _terms(
 ) -> Terms:
     assert accelerator.total_bytes is not None
     total = accelerator.total_bytes
-    plan = plan_weights(model, flags, rules, batched_tokens=run.max_num_batched_tokens)
+    held = as_kernels_hold_it(model, accelerator, flags, rules)
+    plan = plan_weights(held, flags, rules, batched_tokens=run.max_num_batched_tokens)
     weights, assisted = plan.loaded, draft is None and is_assisted(model, flags)
     if assisted:
         weights = independent_sum((weights, assistant_weights(model, flags)))

@@ -9,11 +9,22 @@ from functools import lru_cache
 from agent.fit.bounds import MIB, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.kv_cache import own_mtp, stage_layers
-from agent.fit.model_and_hardware import AttentionKind, LayerGroup, ModelFacts, TensorGroup, TowerFacts, VersionRules
+from agent.fit.model_and_hardware import (
+    AcceleratorFacts,
+    AttentionKind,
+    LayerGroup,
+    ModelFacts,
+    TensorGroup,
+    TowerFacts,
+    VersionRules,
+)
 
 _REMEMBERED = 512
 """Sums kept in memory, each of one checkpoint with one set of flags that move weights; a search asks for some 100."""
 
+_LINEARS = frozenset({TensorGroup.ATTENTION, TensorGroup.MLP, TensorGroup.EXPERTS})
+_HOPPER = 9
+_TRITON_PADDING = (1, 64)
 _MODALITIES = {TensorGroup.VISION: ("image", "video"), TensorGroup.AUDIO: ("audio",)}
 
 
@@ -83,6 +94,26 @@ def plan_weights(model: ModelFacts, flags: Flags, rules: VersionRules, *, batche
         offloaded_bytes=held.moved_bytes,
         transient_bytes=head_bytes(model, flags) if model.head_built_before_tying else 0,
     )
+
+
+def as_kernels_hold_it(
+    model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules
+) -> ModelFacts:
+    """The checkpoint as this device's kernels hold it, where that differs from how it is published.
+
+    On Hopper the Triton kernel takes experts in MXFP4 nearly unpadded (61.29 GiB printed for gpt-oss 120b by 0.25.1,
+    65.97 where Marlin pads them). ``--quantization fp8`` keeps the linear layers of a 16-bit checkpoint in 8 bits
+    (3.42 GiB printed for granite 4.0 micro by 0.11.0).
+
+    Source: vllm/model_executor/layers/fused_moe/oracle/mxfp4.py of 0.19.0 to 0.25.1
+    (mxfp4_round_up_hidden_size_and_intermediate_size), quantization/fp8.py, read 2026-11-23.
+    """
+    if flags.quantization == "fp8" and model.quant.scheme == "bf16":
+        model = replace(model, quant=replace(model.quant, scheme="fp8", bytes_per_param=1.0005, groups=_LINEARS))
+    if not rules.keeps_mxfp4_unpadded or (accelerator.compute_capability or (0, 0))[0] != _HOPPER:
+        return model
+    layers = (replace(each, expert_padding=_TRITON_PADDING if each.expert_padding else None) for each in model.layers)
+    return replace(model, layers=tuple(layers))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -268,7 +299,9 @@ def _bytes(model: ModelFacts, tensor: Tensor) -> int:
 
 
 def _width(model: ModelFacts, group: TensorGroup) -> float:
-    return model.quant.bytes_per_param if group in model.quant.groups else model.quant.base_bytes_per_param
+    if group not in model.quant.groups:
+        return model.quant.base_bytes_per_param
+    return dict(model.quant.widths).get(group, model.quant.bytes_per_param)
 
 
 def _stored_params(model: ModelFacts, group: TensorGroup) -> int:

@@ -37,6 +37,15 @@ def test_a_variant_of_an_unknown_scheme_is_refused():
         variant_of(base, {"id": "a/b", "scheme": "never"}, {})
 
 
+def test_a_width_of_a_group_that_is_not_quantised_is_refused():
+    catalogue = load_fit_catalogue()
+    base, schemes = catalogue.models.find("Qwen/Qwen3-8B"), {"x": catalogue.models.find("Qwen/Qwen3-8B-AWQ").quant}
+    entry = {"id": "a/b", "scheme": "x", "groups": ["mlp"], "source": "s"}
+    assert dict(variant_of(base, {**entry, "widths": {"mlp": 1.0}}, schemes).quant.widths) == {"mlp": 1.0}
+    with pytest.raises(EntryRejected, match="width of 'attention'"):
+        variant_of(base, {**entry, "widths": {"attention": 1.0}}, schemes)
+
+
 @pytest.mark.parametrize("change", [{"source": ""}, {"max_position": 0}])
 def test_a_sibling_without_context_or_source_is_refused(change):
     base = load_fit_catalogue().models.find("Qwen/Qwen3-8B")

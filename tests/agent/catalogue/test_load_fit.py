@@ -122,6 +122,15 @@ def test_four_bit_checkpoints_with_recurrent_layers_may_be_heavier(catalogue):
     assert catalogue.models.find("Qwen/Qwen3.6-35B-A3B-FP8").quant.heavier == 0
 
 
+@pytest.mark.parametrize("stranger", ["someone/Qwen3.6-27B-NVFP4", "Qwen3.6-27B-NVFP4", "/models/Qwen3.6-27B-NVFP4"])
+def test_a_layout_of_several_widths_is_its_publishers_own(catalogue, stranger):
+    """NVIDIA's keeps attention in 8 bits; another publisher's checkpoint of that name may be much heavier."""
+    own, guessed = catalogue.models.find("nvidia/Qwen3.6-27B-NVFP4"), catalogue.models.find(stranger)
+    assert (own.quant.widths != (), guessed.quant.widths) == (True, ())
+    assert guessed.quant.heavier > own.quant.heavier
+    assert any("by its name" in told for told in guessed.assumptions)
+
+
 @pytest.mark.parametrize(
     ("name", "positions"),
     [

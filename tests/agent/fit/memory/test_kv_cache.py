@@ -136,7 +136,10 @@ def test_recurrent_layers_of_older_versions_print_what_they_printed(
 
 
 def test_mamba_2_states_lie_beside_attention_as_printed(ask):
-    """Nemotron 3 Nano 30B in fp8 printed attention blocks of 4,176 tokens, Super 120B 8,432 (0.26.0, 0.19)."""
+    """Nemotron 3 Nano 30B in fp8 printed attention blocks of 4,176 tokens, Super 120B 8,432 (0.26.0, 0.19).
+
+    Nano 4B in fp8 printed 992 (0.13.0), granite 4.0 h-small 528 (0.11.1).
+    """
     nano = ask("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "nvidia-gb10", "--kv-cache-dtype fp8", vllm="0.33")
     flags = (
         "--kv-cache-dtype fp8 --no-enable-prefix-caching --max-model-len 131072 -sc.method mtp "
@@ -144,6 +147,9 @@ def test_mamba_2_states_lie_beside_attention_as_printed(ask):
     )
     large = ask("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16", "nvidia-b300", flags, vllm="0.19.1")
     assert (nano.kv_block_tokens, large.kv_block_tokens) == (4176, 8432)
+    small = ask("nvidia/NVIDIA-Nemotron-3-Nano-4B-FP8", "nvidia-gb10", "--kv-cache-dtype fp8", vllm="0.13.0")
+    granite = ask("ibm-granite/granite-4.0-h-small", "nvidia-h100-80gb", vllm="0.11.1")
+    assert (small.kv_block_tokens, granite.kv_block_tokens) == (992, 528)
     assert large.kv_tokens.best == 1_399_712
     assert round(large.max_concurrency[1], 2) == 27.81
 

@@ -159,3 +159,29 @@ def test_a_whole_video_that_is_profiled_is_not_called_safe(ask, version, flags, 
     report = ask("Qwen/Qwen3-VL-8B-Instruct", "nvidia-h100-80gb", f"--max-model-len 8192 {flags}", vllm=version)
     assert report.fits is fits
     assert any("profiled video" in told for told in report.assumptions) is (fits is None)
+
+
+@pytest.mark.parametrize(
+    ("version", "flags", "fits"),
+    [
+        ("0.15.1", "", None),
+        ("0.15.1", "--enforce-eager", True),
+        ("0.15.1", "--max-num-seqs 4", True),
+        ("0.20.0", "", True),
+    ],
+)
+def test_graphs_of_experts_in_nvfp4_are_a_doubt_on_workstation_cards_before_0_19(ask, version, flags, fits):
+    """Recorded: a start-up over four cards failed with 1.7 of 15.9 GiB left beside weights and pool (0.15.1)."""
+    asked = f"-tp 4 --max-model-len 8192 {flags}"
+    report = ask("zai-org/GLM-4.7-NVFP4", "nvidia-rtx-pro-6000", asked, vllm=version, count=4)
+    assert report.fits is fits
+    assert any("graphs of NVFP4 experts" in told for told in report.assumptions) is (fits is None)
+
+
+def test_quantising_at_load_is_counted_and_never_called_safe(ask):
+    plain, narrow = (
+        ask("Qwen/Qwen3-8B", "nvidia-h100-80gb", f"--max-model-len 8192 {flags}")
+        for flags in ("", "--quantization fp8")
+    )
+    assert (plain.fits, narrow.fits) == (True, None)
+    assert narrow.weights_bytes.best < 0.65 * plain.weights_bytes.best

@@ -71,6 +71,21 @@ def test_published_parameter_counts_are_the_sum_of_the_shapes():
         assert 0 <= model.norm_params <= max(counted * 0.004, 2_000_000), name
 
 
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [
+        ("nvidia/NVIDIA-Nemotron-3-Nano-4B-BF16", 3.97),
+        ("nvidia/NVIDIA-Nemotron-Nano-9B-v2", 8.89),
+        ("ibm-granite/granite-4.0-h-small", 32.2),
+        ("ibm-granite/granite-4.0-h-tiny", 6.94),
+        ("ibm-granite/granite-4.0-h-micro", 3.19),
+        ("ibm-granite/granite-4.0-micro", 3.40),
+    ],
+)
+def test_sizes_derived_from_shapes_alone_are_the_published_ones(name, billions):
+    assert CATALOGUE.models.find(name).checkpoint_bytes / 2e9 == pytest.approx(billions, rel=0.002)
+
+
 @given(NAMES, st.sampled_from([1, 2, 4, 8]))
 def test_shards_of_divided_tensors_sum_to_the_whole(name, tp):
     model = CATALOGUE.models.find(name)
@@ -185,11 +200,29 @@ def test_awq_4bit_is_stored_in_groups_of_32(ask):
         ("moonshotai/Kimi-K2.5", "nvidia-h100-80gb", 8, "-tp 8 --mm-encoder-tp-mode data", "0.15.0", 72.02),
         ("zai-org/GLM-4.7-NVFP4", "nvidia-rtx-pro-6000", 4, "-tp 4", "0.15.1", 47.11),
         ("zai-org/GLM-4-9B-Chat", "nvidia-h200", 1, "", "0.19.1", 17.56),
+        ("nvidia/Qwen3.6-27B-NVFP4", "nvidia-gb10", 1, "", "0.23.1", 19.78),
+        ("RedHatAI/Qwen3.6-35B-A3B-NVFP4", "nvidia-gb10", 1, "", "0.20.0", 21.86),
+        ("nvidia/NVIDIA-Nemotron-3-Nano-4B-FP8", "nvidia-gb10", 1, "", "0.13.0", 4.9054),
+        ("ibm-granite/granite-4.0-micro", "nvidia-l40s", 1, "--quantization fp8", "0.11.0", 3.4244),
+        ("openai/gpt-oss-120b", "nvidia-h100-80gb", 1, "", "0.25.1", 61.29),
+        ("openai/gpt-oss-120b", "nvidia-h100-80gb", 1, "", "0.24.0", 65.97),
+        ("openai/gpt-oss-120b", "nvidia-a100-80gb", 1, "", "0.25.1", 65.97),
     ],
-    ids=["latent-attention-and-experts-in-4-bits", "experts-by-name", "few-key-heads"],
+    ids=[
+        "latent-attention-and-experts-in-4-bits",
+        "experts-by-name",
+        "few-key-heads",
+        "attention-in-8-bits-beside-4",
+        "recurrent-layers-in-16-bits-beside-4",
+        "attention-in-16-bits-beside-8",
+        "quantised-at-load",
+        "experts-unpadded-on-hopper",
+        "experts-padded-before",
+        "experts-padded-elsewhere",
+    ],
 )
 def test_models_read_from_their_configs_load_what_was_printed(ask, name, card, count, flags, vllm, gib):
-    """Printed by public start-ups (file index ids 31505324900, 29233847939, 54092400981)."""
+    """Printed by public start-ups (file index ids 31505324900, 29233847939, 54092400981, and rows of held_out.json)."""
     report = ask(name, card, flags, vllm=vllm, count=count)
     assert report.weights_bytes.best / GIB == pytest.approx(gib, rel=0.01)
 
