@@ -1,6 +1,6 @@
 """Measurements of this installation, in words and as rows."""
 
-from typing import Any
+from typing import Any, Final
 
 from agent.fit.speed.calibration import Calibration, Kind, Measurement
 
@@ -14,15 +14,18 @@ def value_text(kind: Kind, value: float) -> str:
     return f"{value / 1e6:.1f} MB/s" if kind is Kind.LOAD_RATE else f"{value / _GIB:.2f} GiB"
 
 
-def group_line(group: Calibration) -> str:
-    """Return one group: what it is of, how many there are, and the range that rests on them or why none does."""
-    first, ends, count = group.measurements[0], group.range, len(group.measurements)
-    of = " ".join(part for part in (first.family, "on", first.accelerator, "vLLM", first.vllm, first.storage) if part)
-    if ends is None:
-        return f"{first.kind.value}: {of}: {count} measured, not used: {group.why_not}"
-    low, high = (value_text(first.kind, end) for end in ends)
-    used = f"shown only, {group.not_applied}" if group.not_applied else "used"
-    return f"{first.kind.value}: {of}: {low} to {high}, {count} agree, {used}"
+GROUP_COLUMNS: Final = ("KIND", "FAMILY", "ACCELERATOR", "VLLM", "STORAGE", "MEASURED", "RANGE", "USED")
+
+
+def group_cells(group: Calibration) -> tuple[str, ...]:
+    """Return one group as a row of the table with these headings; the last says why it is not used where it is not."""
+    first, ends = group.measurements[0], group.range
+    spread = " to ".join(value_text(first.kind, end) for end in ends) if ends is not None else "-"
+    used = (
+        f"no: {group.why_not}" if ends is None else f"shown only: {group.not_applied}" if group.not_applied else "yes"
+    )
+    of = (first.family, first.accelerator, first.vllm, first.storage or "-")
+    return first.kind.value, *of, str(len(group.measurements)), spread, used
 
 
 def group_row(group: Calibration) -> dict[str, Any]:

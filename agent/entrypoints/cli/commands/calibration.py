@@ -59,12 +59,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(stored: tuple[Measurement, ...], *, groups_only: bool, as_json: bool) -> int:
+    from agent.entrypoints.cli.output import print_table
     from agent.fit.speed.calibration import calibrations
-    from agent.presentation.calibration_text import group_line, group_row
+    from agent.presentation.calibration_text import GROUP_COLUMNS, group_cells, group_row
+    from agent.presentation.report.document import Table
 
-    for group in calibrations(stored):
+    groups = calibrations(stored)
+    if groups_only and groups and not as_json:
+        rows = tuple(map(group_cells, groups))
+        print_table(Table(columns=GROUP_COLUMNS, rows=rows, numbers=len(GROUP_COLUMNS)), own=True)
+        return 0
+    for group in groups:
         if groups_only:
-            print(json.dumps(group_row(group)) if as_json else group_line(group))
+            print(json.dumps(group_row(group)))
         else:
             _show(group.measurements, as_json=as_json)
     if not stored and not as_json:
