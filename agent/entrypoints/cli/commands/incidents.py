@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from agent.entrypoints.operator_client.protocol import OperatorClient
 
 
+LISTED = 50
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's words."""
     parser.add_argument(
@@ -46,8 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--limit",
         metavar="N",
         type=int,
-        default=50,
-        help=f"with list: at most so many, the newest first (1 to {MOST_LISTED}; default: 50)",
+        help=f"with list: at most so many, the newest first (1 to {MOST_LISTED}; default: {LISTED})",
     )
     parser.add_argument("--json", action="store_true", help="print JSON Lines")
 
@@ -92,7 +94,13 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
             why="--follow belongs to show",
             hint="sre-agent incidents show ID --follow",
         )
-    if not 1 <= args.limit <= MOST_LISTED:
+    if args.what != "list" and args.limit is not None:
+        raise InputRejected(
+            f"incidents {args.what} lists nothing",
+            why="--limit belongs to list",
+            hint="sre-agent incidents list --limit N",
+        )
+    if args.limit is not None and not 1 <= args.limit <= MOST_LISTED:
         raise InputRejected("no incidents were listed", why=f"--limit is {args.limit}", hint=f"want 1 to {MOST_LISTED}")
     if args.what != "report" and (args.format or args.out or args.reword):
         raise InputRejected(
@@ -124,7 +132,8 @@ def _list(client: "OperatorClient", args: argparse.Namespace) -> int:
     from agent.entrypoints.operator_client.protocol import now
     from agent.ports.store import Query
 
-    found = client.incidents(Query(run=args.run, service=args.service, open_only=args.open, limit=args.limit))
+    limit = args.limit or LISTED
+    found = client.incidents(Query(run=args.run, service=args.service, open_only=args.open, limit=limit))
     if args.json:
         for incident in found:
             print(for_programs(_row(incident)))
@@ -133,8 +142,9 @@ def _list(client: "OperatorClient", args: argparse.Namespace) -> int:
         from agent.entrypoints.colour import wants_colour
 
         print("\n".join(incident_table(found, now=now(), colour=wants_colour(sys.stdout))))
-    if len(found) == args.limit:
-        print(f"only the newest {args.limit} are listed; see more with --limit {MOST_LISTED}", file=sys.stderr)
+    if len(found) == limit:
+        more = f"--limit {MOST_LISTED}" if limit < MOST_LISTED else "--service, --run or --open"
+        print(f"the newest {limit} are listed; to see others: {more}", file=sys.stderr)
     if not found and not args.json:
         print("no incidents; `sre-agent replay SOURCE` looks at recorded events, `sre-agent up` watches")
     return 0

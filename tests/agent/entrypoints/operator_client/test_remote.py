@@ -278,7 +278,7 @@ def test_a_list_of_several_pages_is_read_to_its_end(operator, desk, monkeypatch)
     assert (len(wanted), listed()) == (7, (0, wanted, ""))
     code, five, err = listed("--limit", "5")
     assert (code, five) == (0, wanted[:5])
-    assert "see more with --limit 1000" in err
+    assert "to see others: --limit 1000" in err
     client = open_operator_client()
     times = {"since": values.T0 + timedelta(seconds=1), "before": values.T0 + timedelta(seconds=3)}
     assert [i.id for i in client.incidents(Query(service="gemma", **times))] == wanted[1:5]

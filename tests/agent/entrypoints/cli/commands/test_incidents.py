@@ -41,8 +41,14 @@ def test_the_state_is_coloured_where_that_is_forced(asked, capsys, monkeypatch):
 
 
 def test_a_list_that_is_not_whole_says_so(asked, capsys):
-    assert "only the newest 1 are listed; see more with --limit 1000" in said(capsys, "list", "--limit", "1")[2]
+    assert "the newest 1 are listed; to see others: --limit 1000" in said(capsys, "list", "--limit", "1")[2]
     assert said(capsys, "list", "--limit", "2")[2] == ""
+
+
+def test_a_limit_belongs_to_a_list(asked, capsys):
+    code, out, err = said(capsys, "show", asked.id, "--limit", "2")
+    assert (code, out) == (2, "")
+    assert "--limit belongs to list" in err
 
 
 @pytest.mark.parametrize("limit", ["0", "1001", "-1"])
