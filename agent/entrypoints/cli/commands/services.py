@@ -1,6 +1,7 @@
 """The services command: what is watched, how it stands now, and what differs from what was declared."""
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from agent.entrypoints.cli.output import for_programs, print_table, without_secrets
@@ -61,11 +62,19 @@ def run(args: argparse.Namespace) -> int:
         for view in views:
             print(without_secrets("\n".join(service_lines(view))))
     elif views:
-        rows = tuple(service_cells(view) for view in views)
-        print_table(Table(columns=SERVICE_COLUMNS, rows=rows, numbers=len(SERVICE_COLUMNS)), own=True)
+        _list(views)
     else:
         print("no service is watched; name one in services.toml, see docs/services.md")
     return 0
+
+
+def _list(views: tuple[ServiceView, ...]) -> None:
+    """Print the table, and to stderr why a service in it is unknown."""
+    rows = tuple(service_cells(view) for view in views)
+    print_table(Table(columns=SERVICE_COLUMNS, rows=rows, numbers=len(SERVICE_COLUMNS)), own=True)
+    for view in views:
+        if view.live is None:
+            print(without_secrets(_said(view)), file=sys.stderr)
 
 
 def _drift(reader: "ServiceReader", name: str | None, *, as_json: bool) -> int:

@@ -1,6 +1,7 @@
 """Services on the command line: what is listed, shown, and said to differ."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,27 @@ def test_one_is_shown_with_why_it_is_not_ready(asked, capsys):
     assert "startup probe checks" in out
     assert "the tag :nightly moves" in out
     assert asked.id in out
+
+
+EXAMPLES = Path(__file__).resolve().parents[5] / "examples"
+WITHOUT = {
+    "aws": ("boto3", "ec2", "gemma4-12b-ec2-l4-queue"),
+    "tpu": ("google.cloud.tpu_v2", "tpu_vm:example-project", "gemma4-e2b-tpu-v6e-hbm"),
+}
+
+
+@pytest.mark.parametrize("extra", WITHOUT)
+def test_the_list_says_which_extra_is_missing(extra, monkeypatch, tmp_path, capsys):
+    """A condition that is unknown without a reason would send its reader to the platform."""
+    package, platform, example = WITHOUT[extra]
+    monkeypatch.setitem(sys.modules, package, None)
+    services = EXAMPLES / example / "services.toml"
+    for name, value in (("PLATFORM", platform), ("STORE", f"sqlite:{tmp_path}"), ("SERVICES", str(services))):
+        monkeypatch.setenv(name, value)
+    code, out, err = said(capsys)
+    assert (code, out.splitlines()[1].split()[1]) == (0, "unknown")
+    (line,) = err.splitlines()
+    assert f"Hint: install the extra: pip install 'vllm-sre-agent[{extra}]'" in line
 
 
 def test_without_a_declaration_or_an_approved_change_there_is_no_drift(asked, capsys):
