@@ -72,6 +72,14 @@ was read as a failure. Of both sets four are still answered wrong: an engine tha
 served again, a patch script that did not find one of its targets, a controller's notes in JSON, and a table of a
 service that is ready.
 
+Besides logs that were kept, texts that can be printed: the sources of vLLM 0.10 to 0.33, nine versions, raise 9,101
+different ones. Two draws were labelled before the run and set into the log that prints them (settings refused, weights
+loading, memory being profiled, a request refused). Of 248 the first run gave 148 their class, 32 of 35 certain ones
+right, none called harmless; of 236 others, after what the 248 taught, 193, 25 of 27, one. The rest are mostly internal
+checks that end as `engine_dead` or `unknown`. Of 3,548 notes and warnings of the same sources, each at four places of a
+healthy log, 84 raised an alarm and 32 do since: they say that one answer's tool call was lost, that workers wait, or
+that a prompt was too long.
+
 Of the 35 ordinary texts of the two sets before, one raised an alarm on the first run: a proxy that is refused while its
 server still loads, told by a container of another name. Four were answered `unknown`: notes about scaling without
 their reason, the end of a container that the platform adds itself, a network card whose kernel line has a number

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
 from agent.failures.text.log_text import failure_candidates
-from agent.failures.text.no_evidence import is_handled, is_quoted, is_refusal
+from agent.failures.text.no_evidence import is_dumped, is_handled, is_quoted, is_refusal
 from agent.failures.text.phases import STARTING, PhaseMark, Timeline
 from agent.failures.text.queues import Queues
 from agent.failures.text.streams import pods_of
@@ -27,6 +27,9 @@ PER_REQUEST = frozenset(
     }
 )
 """Troubles of some requests: that others are served is part of the picture."""
+
+STAYS = PER_REQUEST | {FailureClass.ILLEGAL_MEMORY_ACCESS}
+"""What tokens do not end: a process whose kernel failed still counts those of the seconds before, and is lost."""
 
 PASSING = frozenset({FailureClass.STARTUP_PROBE_FAILED, FailureClass.PORT_NOT_LISTENING, FailureClass.ENGINE_HANG})
 """Consequences that a start or a server may get over; the others tell of an end."""
@@ -51,7 +54,8 @@ def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[S
     def is_evidence(index: int) -> bool:
         return not is_quoted(lines, index) and (index in kept or not is_handled(lines, index))
 
-    loud = [at for at in failure_candidates(lines) if is_evidence(at) and not is_refusal(lines, at)]
+    candidates = list(failure_candidates(lines))
+    loud = [at for at in candidates if is_dumped(lines[at]) or (is_evidence(at) and not is_refusal(lines, at))]
     stands = [s for s in sightings if s.signature.role not in TROUBLE or is_evidence(s.index)]
     return [s for s in stands if _of_a_request(s) or not is_refusal(lines, s.index)], loud
 
@@ -128,7 +132,7 @@ def _over(sighting: Sighting, timeline: Timeline, deaths: Sequence[int]) -> bool
 
     A trouble of start-up by the end of that very start, or by its tokens; one of serving by a completed request or a
     token counter that moved, unless the engine died in between; hardware, kills, memory limits and dead engines never.
-    A request that was refused stays refused.
+    A request that was refused stays refused, and a process whose kernel failed stays broken.
     """
     entry = sighting.signature
     passing = entry.passing or entry.failure_class in PASSING
@@ -137,7 +141,7 @@ def _over(sighting: Sighting, timeline: Timeline, deaths: Sequence[int]) -> bool
         return False
     if timeline.started_after(sighting.index):
         return True
-    if entry.role is Role.HINT or entry.failure_class in PER_REQUEST or not timeline.served_after(sighting.index):
+    if entry.role is Role.HINT or entry.failure_class in STAYS or not timeline.served_after(sighting.index):
         return False
     began = timeline.phase_at(sighting.index)
     later = [death for death in deaths if death > sighting.index and timeline.same_start(sighting.index, death)]

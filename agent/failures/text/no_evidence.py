@@ -39,7 +39,7 @@ def is_quoted(lines: Sequence[str], index: int) -> bool:
     source below a traceback's frame; or it is the second line of a Python warning.
     """
     line = lines[index]
-    if _DUMPED.search(line, 0, 400):
+    if is_dumped(line):
         return True
     if _ARGUMENTS.search(line, 0, 400):
         return not is_error_line(body_of(line))
@@ -49,6 +49,11 @@ def is_quoted(lines: Sequence[str], index: int) -> bool:
     if _WARNED.search(above):
         return server_of(above) == server_of(line)
     return not _FRAME.search(line) and _is_source(lines, index)
+
+
+def is_dumped(line: str) -> bool:
+    """Whether a dying engine shows its settings and its input in the line: no word of it says why, and yet it dies."""
+    return bool(_DUMPED.search(line, 0, 400))
 
 
 def _is_source(lines: Sequence[str], index: int) -> bool:

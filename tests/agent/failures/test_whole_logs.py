@@ -136,6 +136,29 @@ def test_a_trouble_of_serving_is_over_by_tokens_of_the_same_start_alone(
     assert classify(matcher, "\n".join([*SERVING, *RUNTIME, *after])).class_ == class_
 
 
+@pytest.mark.parametrize("after", [log_changes.TOKENS[:1], log_changes.TOKENS[1:]], ids=["a completion", "tokens"])
+def test_a_process_whose_kernel_failed_is_not_healed_by_tokens(matcher: Matcher, after: list[str]) -> None:
+    """Statistics written afterwards count the seconds before; of the same process no later call succeeds."""
+    broken = "(EngineCore pid=71) ERROR 05-06 07:10:01 [core.py:7] torch.AcceleratorError: CUDA error: an illegal memory access was encountered"
+    assert classify(matcher, "\n".join([*SERVING, broken, *after])).class_ == "illegal_memory_access"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[serving.py:7] Chat template warmup failed",
+        "[usage_lib.py:7] Failed to collect TPU information",
+        "[registry.py:7] Cached model info for class lamp.Lamp error.",
+        "[cuda.py:7] NVLink detection failed. This is normal if your machine has no NVLink equipped.",
+    ],
+)
+def test_an_error_of_what_vllm_goes_on_without_is_no_alarm(matcher: Matcher, said: str) -> None:
+    """R12. Read in the sources: the caller takes another way."""
+    error = f"(APIServer pid=7) ERROR 05-06 07:09:11 {said}"
+    assert classify(matcher, "\n".join([*SERVING, error])).benign
+    assert classify(matcher, "\n".join([*SERVING, error, OOM])).class_ == "gpu_oom_runtime"
+
+
 def test_a_restart_that_comes_up_does_not_undo_the_failure_of_the_start_before(matcher: Matcher) -> None:
     failed = [*log_changes.BANNER, *log_changes.ENGINE[:2], OOM]
     assert classify(matcher, "\n".join([*failed, *log_changes.HEALTHY_START])).class_ == "gpu_oom_weights"

@@ -72,6 +72,7 @@ def test_what_a_dying_engine_dumps_of_its_settings_is_quoted(matcher: Matcher) -
         "ERROR 05-06 07:08:09 [dump_input.py:72] Dumping input data with config: kv_cache_dtype=fp8, dtype is invalid"
     )
     assert is_quoted([dump], 0)
+    assert matcher.classify("\n".join([*UP, TOKENS, dump]), whole_log=True, platform=None).class_ == "unknown"
     died = [dump, "ERROR 05-06 07:08:09 [core.py:7] torch.AcceleratorError: CUDA error: device-side assert triggered"]
     assert matcher.classify("\n".join([*UP, *died]), whole_log=True, platform=None).class_ == "illegal_memory_access"
 
