@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from agent.failures.finding import EvidenceLine, Finding, Value
 from agent.failures.measure import measure
-from agent.failures.recovered import evident, standing, timeline_of
+from agent.failures.recovered import end_of_traceback, evident, standing, timeline_of
 from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.rules.rules import RULES
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Role, Sighting, Signature
 from agent.failures.text.log_text import (
-    TRACEBACK,
-    is_continued,
     is_error_line,
     is_fatal,
     is_note,
@@ -30,9 +28,6 @@ SETTLED_FROM = 60
 
 ELSEWHERE_PENALTY = 25
 """Taken from the precedence of a signature that belongs to another platform than the one given."""
-
-MOST_TRACEBACK_LINES = 400
-"""Imports of imports are the longest tracebacks, and newer Pythons quote each call over several lines."""
 
 RULE_LINES = 60
 MAX_RULE_CHARS = 65_536
@@ -118,17 +113,7 @@ def _unknown_of(
 ) -> list[int]:
     """The loud lines that no rule knows, neither by themselves nor by the end of the traceback that they announce."""
     known = {s.index for s in sightings if s.signature.role is not Role.HINT and not s.signature.near}
-    return [at for at in loud if at not in known and _end_of_traceback(lines, at, timeline) not in known]
-
-
-def _end_of_traceback(lines: Sequence[str], head: int, timeline: Timeline) -> int | None:
-    """The line that ends the traceback at or right below a line: the first that is neither a frame nor its source."""
-    server = timeline.server(head)
-    first = next((at for at in (head, head + 1) if at < len(lines) and TRACEBACK in lines[at]), len(lines))
-    for index in range(first + 1, min(len(lines), head + MOST_TRACEBACK_LINES)):
-        if timeline.server(index) == server and not is_continued(body_of(lines[index])):
-            return index
-    return None
+    return [at for at in loud if at not in known and end_of_traceback(lines, at, timeline) not in known]
 
 
 def _silent(
@@ -283,7 +268,7 @@ def _calmed(lines: Sequence[str], index: int, timeline: Timeline) -> bool:
     """
     if timeline.started_after(index) or timeline.served_after(index):
         return True
-    end = _end_of_traceback(lines, index, timeline)
+    end = end_of_traceback(lines, index, timeline)
     return timeline.marker_at(index if end is None else end) is Phase.STOPPING
 
 

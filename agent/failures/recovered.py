@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
-from agent.failures.text.log_text import failure_candidates
+from agent.failures.text.log_text import TRACEBACK, failure_candidates, is_continued
 from agent.failures.text.no_evidence import is_dumped, is_handled, is_quoted, is_refusal
 from agent.failures.text.phases import STARTING, PhaseMark, Timeline
 from agent.failures.text.queues import Queues
-from agent.failures.text.streams import pods_of
+from agent.failures.text.streams import body_of, pods_of
 
 _SAID = frozenset({Role.CAUSE, Role.CONSEQUENCE})
 """Known texts; a hint guesses from words."""
@@ -39,6 +39,9 @@ PORT_NOT_OPEN = ("Unhealthy", "connection refused")
 
 TELLS_AN_END_FROM = 41
 """Consequences of this precedence and more say how a process ended (agent/catalogue/failures/ranks.toml)."""
+
+MOST_TRACEBACK_LINES = 400
+"""Imports of imports are the longest tracebacks, and newer Pythons quote each call over several lines."""
 
 AFTER_A_STOP = PASSING | {FailureClass.ENGINE_DEAD, FailureClass.QUEUE_SATURATION}
 """What a probe or the platform reports about a server that was asked to end."""
@@ -93,7 +96,7 @@ def timeline_of(
 
 def standing(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline) -> list[Sighting]:
     """The troubles among sightings that are not over (docs/adr/0010-when-a-failure-is-over.md)."""
-    deaths = [s.index for s in sightings if _is_end(s.signature) and not _ordered_stop(s, timeline)]
+    deaths = [s.index for s in sightings if _is_end(s.signature) and not _ordered_stop(s, lines, timeline)]
     asked = _Asked([s.index for s in sightings if s.signature.proof is Proof.ASKED], lines, timeline)
     empty = [_mark(s) for s in sightings if s.signature.proof is Proof.QUEUE_EMPTY]
     queues = Queues([s.index for s in sightings if _is_queue(s.signature)], empty, lines, timeline)
@@ -102,7 +105,7 @@ def standing(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Time
         for s in sightings
         if s.signature.role in TROUBLE
         and not (queues.drained_after(s.index) if _is_queue(s.signature) else _over(s, timeline, deaths))
-        and not _ordered_stop(s, timeline)
+        and not _ordered_stop(s, lines, timeline)
         and not asked.covers(s)
     ]
 
@@ -148,11 +151,27 @@ def _over(sighting: Sighting, timeline: Timeline, deaths: Sequence[int]) -> bool
     return began in STARTING - {Phase.CONFIG} or (Phase.SERVING in {entry.phase, began} and not later)
 
 
-def _ordered_stop(sighting: Sighting, timeline: Timeline) -> bool:
-    """Whether an engine ended because somebody stopped the server: what follows a signal is no trouble."""
+def _ordered_stop(sighting: Sighting, lines: Sequence[str], timeline: Timeline) -> bool:
+    """Whether an engine ended because somebody stopped the server: what follows a signal is no trouble.
+
+    A line that announces a traceback is of the exception that ends it.
+    """
     entry = sighting.signature
     ended = entry.role in {Role.CONSEQUENCE, Role.HINT} and entry.failure_class is FailureClass.ENGINE_DEAD
-    return ended and timeline.stopped(sighting.index)
+    if not ended:
+        return False
+    end = end_of_traceback(lines, sighting.index, timeline)
+    return timeline.stopped(sighting.index) or (end is not None and timeline.stopped(end))
+
+
+def end_of_traceback(lines: Sequence[str], head: int, timeline: Timeline) -> int | None:
+    """The line that ends the traceback at or right below a line: the first that is neither a frame nor its source."""
+    server = timeline.server(head)
+    first = next((at for at in (head, head + 1) if at < len(lines) and TRACEBACK in lines[at]), len(lines))
+    for index in range(first + 1, min(len(lines), head + MOST_TRACEBACK_LINES)):
+        if timeline.server(index) == server and not is_continued(body_of(lines[index])):
+            return index
+    return None
 
 
 class _Asked:

@@ -1,6 +1,7 @@
 """The records of files, folders or standard input, read in bounded memory and taken apart by content."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from glob import glob
@@ -18,6 +19,9 @@ from agent.strict_json import read_object
 RECORD_LIMIT = 1_048_576  # bytes of one record; a log entry has at most 256 KB
 PROGRESS_EVERY = 1_048_576  # bytes between two reports
 SHOW_FROM_BYTES = 4_000_000  # a shorter source is read before a person has read a line about it
+MOST_HOLES = 4  # runs of zeros in the first 64 KiB of a log
+LEAST_HOLE = 16  # zeros in one of them
+_ZEROS = re.compile(rb"\0+")
 SURE_ROWS = 20  # rows at the start that are looked at for a record beyond doubt
 
 _SKIPPED = ("readme", "provenance", "licence", "license", "index.json", "expected.json")
@@ -189,7 +193,7 @@ def records_in(
     try:
         plain = plain_bytes(stream)
         head = head_of(plain)
-        if b"\0" in head:
+        if _is_binary(head):
             raise _unreadable(origin, "it is binary")
         if not head.strip():
             raise _unreadable(origin, "it is empty")
@@ -208,6 +212,19 @@ def records_in(
         counted.end(plain.tell())
     except InputRejected as error:
         yield BadRecord(origin=origin, line=0, error=error)
+
+
+def _is_binary(head: bytes) -> bool:
+    """Whether a stream holds zeros between its words, and not only in place of a stretch of a log.
+
+    A log that is emptied while its server writes on has one run of zeros where the lost stretch was.
+    """
+    holes = _ZEROS.findall(head)
+    return (
+        len(holes) > MOST_HOLES
+        or any(len(hole) < LEAST_HOLE for hole in holes)
+        or bool(holes and not head.strip(b"\0"))
+    )
 
 
 def _form(head: bytes) -> str:

@@ -12,11 +12,13 @@ MOST_FRAME_LINES = 80
 MOST_SOURCE_LINES = 12
 """Python quotes no more than a few lines of source below a frame, and a row of carets under each."""
 
+DUMP = "[dump_input.py:"
+"""The place of each line in which a dying engine writes down its settings and its input."""
+
 _ARGUMENTS = re.compile(
     r"(?:^|[\s:])(?:Namespace\(|non-default args: \{|(?:Async)?EngineArgs\(|engine \(v[^)]{1,60}\) with config: )"
 )
 _FRAME = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in \S{1,120}\s*$')
-_DUMPED = re.compile(r"\[dump_input\.py:\d{1,7}\]")
 _RAISED = re.compile(r"\braise\b(?! [\w.]{1,80}\(?\s*$)")
 """Source that raises, with the words that it raises; ``raise NotImplementedError(`` has them on other lines."""
 _BAD_INPUT = re.compile(r"(?:^|[\s.\]])(?:ValueError|TypeError|NotImplementedError|\w{0,40}ValidationError)(?::|$)")
@@ -53,7 +55,7 @@ def is_quoted(lines: Sequence[str], index: int) -> bool:
 
 def is_dumped(line: str) -> bool:
     """Whether a dying engine shows its settings and its input in the line: no word of it says why, and yet it dies."""
-    return bool(_DUMPED.search(line, 0, 400))
+    return DUMP in line[:400]
 
 
 def _is_source(lines: Sequence[str], index: int) -> bool:
@@ -61,8 +63,11 @@ def _is_source(lines: Sequence[str], index: int) -> bool:
 
     The further lines of source that raises are the words that it raises.
     """
+    first = max(0, index - MOST_SOURCE_LINES)
+    if not any('File "' in line for line in lines[first:index]):  # most lines stand below no frame: told for little
+        return False
     server = server_of(lines[index])
-    for at in range(index, max(0, index - MOST_SOURCE_LINES), -1):
+    for at in range(index, first, -1):
         if not is_continued(body_of(lines[at])) or server_of(lines[at]) != server:
             return False
         if _FRAME.search(lines[at - 1]):

@@ -105,6 +105,14 @@ def test_a_job_that_was_cancelled_is_an_operators_stop_and_one_out_of_time_is_no
     assert late.class_ == "quota_exceeded"
 
 
+def test_an_engine_that_was_interrupted_announces_no_death(matcher: Matcher) -> None:
+    said = ["Process EngineCore:", "Traceback (most recent call last):", '  File "x.py", line 3, in run', "{}"]
+    text = "\n".join([*STARTS, *(f"(EngineCore pid=12) {line}" for line in said)])
+    assert matcher.classify(text.format("KeyboardInterrupt"), whole_log=True, platform=None).benign
+    died = matcher.classify(text.format("LampError"), whole_log=True, platform=None)
+    assert died.class_ == "engine_dead"
+
+
 def test_a_stop_is_no_progress_of_what_waited(matcher: Matcher) -> None:
     waits = "INFO 05-06 07:08:0{} [ray_utils.py:9] Waiting for creating a placement group of specs for {} seconds."
     text = "\n".join(

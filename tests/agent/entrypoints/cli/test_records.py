@@ -204,6 +204,15 @@ def test_a_binary_file_is_refused_as_such():
     assert record.error.why == "it is binary"
 
 
+def test_a_log_that_was_emptied_under_its_writer_is_read_around_the_hole():
+    """What stood there is lost; what follows is not."""
+    (record,) = read(b"\0" * 300 + b"ERROR 05-06 07:08:09 [lamp.py:3] out\n")
+    assert record.text.endswith("[lamp.py:3] out\n")
+    (zeros,) = read(b"\0" * 300)
+    (sparse,) = read(b"lamp\0\0out" + b"\0" * 300)
+    assert (zeros.error.why, sparse.error.why) == ("it is binary", "it is binary")
+
+
 def test_a_pub_sub_envelope_is_taken_off():
     """Exports of push bodies replay like the entries inside."""
     wrapped = (SAMPLES / "pubsub_push_wrapped.json").read_bytes()
