@@ -58,11 +58,14 @@ def execution_to_verification(context: StageContext, incident: Incident) -> Stag
     if verdict is None:
         by_hand = plan.by_person and incident.task_done is None
         patient_s = (now - seen.since).total_seconds() / PATIENCE if by_hand else 0
+        news = (*verification.measurements, *verification.news(fresh))[-KEPT_MEASUREMENTS:]
+        seen = verification.with_(measurements=news)
         return _look_again(context, incident, seen, now, in_s=min(patient_s, PATIENT_S))
     speed = seen.latest(Check.SPEED)
     known = with_speed(seen.observed, speed.value if speed else None, plan.fit_after.report)
     judged = incident.with_(verification=seen.with_(verdict=verdict, why=why, observed=known), due_at=now)
-    save(context, judged, f"verdict {verdict}: {shortened(why, 300)}", now=now)
+    # what follows from it is told at once, by verification_to_outcome
+    save(context, judged, f"verdict {verdict}: {shortened(why, 300)}", now=now, tell=False)
     return StageOutcome.NOTED
 
 

@@ -378,7 +378,7 @@ def _made(
         why = f"over-saturated: ended after {len(rows)} of {cell.planned.requests} requests"
     elif result.unfinished:
         outcome, why = Outcome.PARTIAL, f"{len(rows)} of {cell.planned.requests} requests ended in time"
-    elif missing := cell.planned.requests - len(rows):
+    elif (missing := cell.planned.requests - len(rows)) > 0:
         why = f"the load generator says nothing about {missing} of {cell.planned.requests} requests"
         outcome = Outcome.PARTIAL if missing > UNREPORTED * cell.planned.requests else Outcome.MEASURED
     return _cell(job, cell, outcome, why=why).with_(measured=measured, rate=result.rate), rows

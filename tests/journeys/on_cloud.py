@@ -94,7 +94,7 @@ class Project:
         for function in self.functions.values():
             function.answers()
         assert (
-            self.answer_by_webhook("p-none-1", "0" * 64, "approve")[0] == 400
+            self.answer_by_webhook("p-none-1", "0" * 64, "approve")[0] == 404
         )  # one instance of `decide` is kept warm
 
     def close(self):

@@ -73,6 +73,19 @@ class Verification(Value):
         """Return the newest measurement of one kind."""
         return next((m for m in reversed(self.measurements) if m.check is check), None)
 
+    def news(self, fresh: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
+        """Return what a poll need store: what stays good, or stays unmeasured for the same reason, is none.
+
+        Each bad measurement is news: how often it came decides the verdict.
+        """
+        return tuple(m for m in fresh if (newest := self.latest(m.check)) is None or not _as_before(newest, m))
+
+
+def _as_before(newest: Measurement, fresh: Measurement) -> bool:
+    if newest.good is not fresh.good or fresh.good is False:
+        return False
+    return fresh.good is True or newest.says == fresh.says
+
 
 def judge(verification: Verification, *, over: bool, needed: frozenset[Check] = NEEDED) -> tuple[Verdict | None, str]:
     """Return a verdict and its reason, or None while it is too early.

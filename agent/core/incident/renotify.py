@@ -8,13 +8,14 @@ from agent.core.intake.signal import LIVE
 
 
 def is_unattended(incident: Incident) -> bool:
-    """Whether a live incident waits for a person and no person has touched it: nobody has it, voted or asked for more.
+    """Whether a live incident waits for a person and nobody has it, votes on its plan or has just asked for another.
 
-    A change that somebody asked for calls nobody while it waits for approval; where undoing it failed, it does.
+    A change that somebody asked for calls nobody while it waits for approval; where undoing it failed, it does. Votes
+    on a plan that is over say nothing of who looks at the incident now.
     """
     waits = {Phase.ESCALATED} if incident.request is not None else {Phase.ASKED, Phase.ESCALATED}
-    voted = incident.approvals is not None and bool(incident.approvals.given)
-    seen = incident.acknowledged or incident.assignee or incident.replanned or incident.replan or voted
+    votes = incident.approvals.given if incident.approvals is not None and incident.phase is Phase.ASKED else ()
+    seen = incident.acknowledged or incident.assignee or incident.replan or votes
     return incident.run == LIVE and incident.phase in waits and not seen
 
 
@@ -30,5 +31,4 @@ def with_renotification(incident: Incident, times: Times, now: datetime) -> Inci
         return incident if incident.renotify_at is None else incident.with_(renotify_at=None)
     if incident.renotify_at is not None:
         return incident
-    since = incident.phase_at if incident.renotified == 0 else max(now, incident.phase_at)
-    return incident.with_(renotify_at=since + timedelta(seconds=times.renotify_s))
+    return incident.with_(renotify_at=max(now, incident.phase_at) + timedelta(seconds=times.renotify_s))

@@ -6,6 +6,7 @@ from enum import StrEnum
 from agent.core.change.execution import EffectKind, EffectState
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import BEFORE_DECISION, Phase
+from agent.core.incident.renotify import is_unattended
 
 
 class Step(StrEnum):
@@ -68,7 +69,7 @@ def due_step(incident: Incident, now: datetime) -> Step | None:  # noqa: PLR0911
         return Step.EXPIRE
     if phase is Phase.ASKED and _reminder_due(incident, now):
         return Step.REMIND
-    if incident.renotify_at is not None and now >= incident.renotify_at:
+    if incident.renotify_at is not None and now >= incident.renotify_at and is_unattended(incident):
         return Step.RENOTIFY
     if _model_due(incident, now):
         return Step.EXPLAIN

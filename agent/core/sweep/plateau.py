@@ -76,7 +76,7 @@ class LoadPoint(Value):
 
     Attributes:
         concurrency: Requests that the client kept open at once.
-        running: Requests that produced tokens at once; None where it is not known, 0 where there was no output.
+        running: Requests that produced tokens at once; None where it is not known.
         output_tokens_per_s: Of all requests together.
     """
 

@@ -10,7 +10,7 @@ from typing import IO, Any, TextIO
 
 from agent.core.intake.signal import TEXT_LIMIT
 from agent.core.text.safe_text import inert
-from agent.entrypoints.cli.byte_stream import head_of, lines_of, plain_bytes
+from agent.entrypoints.cli.byte_stream import CHUNK, head_of, lines_of, plain_bytes
 from agent.entrypoints.cli.json_values import values_of
 from agent.entrypoints.pubsub.delivery import delivery_of, is_envelope
 from agent.errors import InputRejected
@@ -192,8 +192,9 @@ def records_in(
     counted = _Counted(origin, progress, total_bytes)
     try:
         plain = plain_bytes(stream)
+        skipped = _skip_zeros(plain)
         head = head_of(plain)
-        if _is_binary(head):
+        if _is_binary(head, skipped=skipped):
             raise _unreadable(origin, "it is binary")
         if not head.strip():
             raise _unreadable(origin, "it is empty")
@@ -214,17 +215,29 @@ def records_in(
         yield BadRecord(origin=origin, line=0, error=error)
 
 
-def _is_binary(head: bytes) -> bool:
+def _skip_zeros(stream: IO[bytes]) -> bool:
+    """Take whole heads of zeros away: a log that is emptied under its writer begins with as many as it had."""
+    skipped = False
+    while (head := head_of(stream)) and not head.strip(b"\0"):
+        stream.read(len(head))
+        skipped = True
+    return skipped
+
+
+def _is_binary(head: bytes, *, skipped: bool) -> bool:
     """Whether a stream holds zeros between its words, and not only in place of a stretch of a log.
 
-    A log that is emptied while its server writes on has one run of zeros where the lost stretch was.
+    Args:
+        head: Its first 64 KiB, after whole heads of zeros.
+        skipped: Whether there were such; then its first zeros belong to them, as its last may belong to what follows.
     """
-    holes = _ZEROS.findall(head)
-    return (
-        len(holes) > MOST_HOLES
-        or any(len(hole) < LEAST_HOLE for hole in holes)
-        or bool(holes and not head.strip(b"\0"))
-    )
+    if not head:
+        return skipped
+    holes = list(_ZEROS.finditer(head))
+    cut = {0} if skipped else set()
+    ends = {len(head)} if len(head) >= CHUNK else set()
+    short = any(len(h[0]) < LEAST_HOLE and h.start() not in cut and h.end() not in ends for h in holes)
+    return len(holes) > MOST_HOLES or short
 
 
 def _form(head: bytes) -> str:

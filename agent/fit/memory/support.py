@@ -31,8 +31,8 @@ _DTYPES = frozenset({None, "auto", "bfloat16", "bf16", "float16", "fp16", "half"
 _KERNEL_BLOCK = 16
 """Blocks are multiples of it on CUDA: vllm/v1/attention/backends/{flash,triton}_attn.py of 0.32, read 2026-11-21."""
 
-_MANY_GRAPHS = 256
-"""Largest captured size from which graphs of NVFP4 experts were seen to take much; up to 16 they took no more."""
+_FEW_GRAPHS = 16
+"""Largest captured size at which graphs of NVFP4 experts were seen to take no more; at the default they took much."""
 
 _DRAFTLESS = frozenset({"ngram", "ngram_gpu", "suffix"})
 
@@ -215,7 +215,7 @@ def _graphs_narrow_experts(model: ModelFacts, accelerator: AcceleratorFacts, run
     """GLM 4.7 over four workstation cards left 1.7 of 15.9 GiB beside weights and pool (0.15.1, utilisation 0.9)."""
     narrow = model.quant.scheme == "nvfp4" and TensorGroup.EXPERTS in model.quant.groups
     on_workstation = accelerator.kind is AcceleratorKind.CUDA and accelerator.supports(_WORKSTATION)
-    return narrow and on_workstation and run.largest_captured >= _MANY_GRAPHS
+    return narrow and on_workstation and run.largest_captured > _FEW_GRAPHS
 
 
 def _judge_lengths(model: ModelFacts, flags: Flags, run: Effective, needs: Needs, findings: _Findings) -> None:

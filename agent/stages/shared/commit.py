@@ -169,7 +169,7 @@ def _since(then: datetime, now: datetime) -> float:
 
 
 def send_outbox(context: StageContext, incident_id: str) -> None:
-    """Send what was committed and not yet sent; every function does so before it acknowledges."""
+    """Send what was committed and not yet sent, by whoever goes on with the incident; the tick sends what is left."""
     _publish(context, context.store.outbox(incident_id))
 
 

@@ -4,17 +4,20 @@ from dataclasses import replace
 
 import pytest
 
+from agent.core.decision.approvals import Approval, Approvals
 from agent.core.decision.decision import Channel
 from agent.core.incident.command import Command
 from agent.core.incident.incident import EventKind, Times
 from agent.core.incident.phase import Phase
+from agent.core.incident.renotify import is_unattended
+from agent.core.incident.step import Step, due_step
 from agent.core.intake.signal import LIVE
 from agent.entrypoints.pubsub.handlers import on_tick
 from agent.errors import StateConflict
 from agent.stages.incident_command import CommandRequest, carry_out
 from agent.stages.renotify import renotify
 from agent.stages.shared.commit import save
-from agent.stages.shared.kill_switch import set_kill_switch
+from agent.stages.shared.outcome import StageOutcome
 
 AFTER_S = 900
 
@@ -45,8 +48,8 @@ def test_an_escalated_incident_is_told_again_three_times_and_then_no_more(bench)
         on_tick(bench.tick)
     assert again(bench) == [
         "nobody has acknowledged it for 15 min",
-        "nobody has acknowledged it for 30 min",
-        "nobody has acknowledged it for 45 min; this is the last reminder",
+        "nobody has acknowledged it for 15 min",
+        "nobody has acknowledged it for 15 min; this is the last reminder",
     ]
     assert bench.tick.store.due(bench.clock.now()) == ()
 
@@ -92,14 +95,34 @@ def test_a_comment_alone_does_not_end_it(bench):
     assert len(again(bench)) == 1
 
 
-def test_the_kill_switch_is_named(bench):
-    escalated(bench)
-    bench.clock.step(AFTER_S)
-    store, control = bench.tick.store, bench.control
-    set_kill_switch(store, control, on=True, by="ana", why="migration", at=bench.clock.now())
+def test_a_reaction_that_is_taken_back_begins_the_wait_anew(bench):
+    """Not told at once, nor that nobody had reacted in the hours in which somebody had."""
+    stored = saved(bench, escalated(bench).with_(assignee="ana"))
+    bench.clock.step(3 * 3600)
+    saved(bench, stored.with_(assignee=""))
     on_tick(bench.tick)
-    (said,) = again(bench)
-    assert said.endswith("; no change can be made: the kill switch is on (by ana: migration)")
+    assert again(bench) == []
+    bench.clock.step(AFTER_S)
+    on_tick(bench.tick)
+    assert again(bench) == ["nobody has acknowledged it for 15 min"]
+
+
+def test_votes_on_a_plan_that_is_over_end_nothing(bench):
+    """Ada voted, nobody else did, the plan expired: now it waits for anybody."""
+    escalated_since = escalated(bench)
+    approvals = Approvals(
+        plan="p-a-1", needed=2, given=(Approval(name="ada", channel="console", verified=False, at=bench.clock.now()),)
+    )
+    assert is_unattended(escalated_since.with_(approvals=approvals))
+    assert not is_unattended(escalated_since.with_(approvals=approvals, phase=Phase.ASKED))
+
+
+@pytest.mark.parametrize("phase", sorted(set(Phase) - {Phase.ESCALATED}))
+def test_a_time_that_somebody_else_wrote_holds_nothing_up(bench, phase):
+    """Whoever writes the incident database can move no step aside by it, and the tick goes on."""
+    stored = bench.put(escalated(bench).with_(phase=phase, assignee="ana", renotify_at=bench.clock.now()))
+    assert due_step(stored, bench.clock.now()) is not Step.RENOTIFY
+    assert renotify(bench.tick, stored) is StageOutcome.WAITING
 
 
 def test_two_ticks_at_one_moment_tell_once(bench):

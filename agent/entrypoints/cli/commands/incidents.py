@@ -133,7 +133,9 @@ def _list(client: "OperatorClient", args: argparse.Namespace) -> int:
     from agent.ports.store import Query
 
     limit = args.limit or LISTED
-    found = client.incidents(Query(run=args.run, service=args.service, open_only=args.open, limit=limit))
+    asked = min(limit + 1, MOST_LISTED)  # the one more says whether there are others
+    found = client.incidents(Query(run=args.run, service=args.service, open_only=args.open, limit=asked))
+    cut, found = len(found) > limit or len(found) == MOST_LISTED, found[:limit]
     if args.json:
         for incident in found:
             print(for_programs(_row(incident)))
@@ -142,7 +144,7 @@ def _list(client: "OperatorClient", args: argparse.Namespace) -> int:
         from agent.entrypoints.colour import wants_colour
 
         print("\n".join(incident_table(found, now=now(), colour=wants_colour(sys.stdout))))
-    if len(found) == limit:
+    if cut:
         more = f"--limit {MOST_LISTED}" if limit < MOST_LISTED else "--service, --run or --open"
         print(f"the newest {limit} are listed; to see others: {more}", file=sys.stderr)
     if not found and not args.json:

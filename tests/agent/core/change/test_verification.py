@@ -79,3 +79,23 @@ def test_what_could_not_be_measured_says_why() -> None:
     """So that a person knows what to set."""
     _, why = judge(measured(WELL | {Check.COMPLETION: None}, completion="the server wants an API key"), over=True)
     assert why == "not measured: completion (the server wants an API key)"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_news"),
+    [
+        ((True, "61 tokens/s"), (True, "59 tokens/s"), False),
+        ((None, "no answer"), (None, "no answer"), False),
+        ((None, "no answer"), (None, "401"), True),
+        ((True, "ready"), (None, "no answer"), True),
+        ((True, "ready"), (False, "not ready"), True),
+        ((False, "2 tokens/s"), (False, "2 tokens/s"), True),
+        ((False, "2 tokens/s"), (True, "61 tokens/s"), True),
+    ],
+    ids=["still good", "still unmeasured", "another reason", "lost", "bad", "bad again", "good again"],
+)
+def test_what_stays_good_or_unmeasured_is_no_news(before, now, is_news: bool) -> None:
+    """A poll that finds nothing new writes nothing; a bad one counts each time."""
+    kept, fresh = (Measurement(check=Check.SPEED, good=good, says=says, at=AT) for good, says in (before, now))
+    assert Verification(since=AT, until=AT, measurements=(kept,)).news((fresh,)) == ((fresh,) if is_news else ())
+    assert Verification(since=AT, until=AT).news((fresh,)) == (fresh,)

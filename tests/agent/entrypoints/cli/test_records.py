@@ -206,7 +206,12 @@ def test_a_binary_file_is_refused_as_such():
 
 def test_a_log_that_was_emptied_under_its_writer_is_read_around_the_hole():
     """What stood there is lost; what follows is not."""
-    (record,) = read(b"\0" * 300 + b"ERROR 05-06 07:08:09 [lamp.py:3] out\n")
+    line = b"ERROR 05-06 07:08:09 [lamp.py:3] out\n"
+    for zeros in (300, 2**16 - 5, 2**16, 2**16 + 5, 2_000_000):
+        *_, record = read(b"\0" * zeros + line)
+        assert record.text.endswith("[lamp.py:3] out\n")
+    before = line * ((2**16 - 5) // len(line))
+    *_, record = read(before.ljust(2**16 - 5, b"-") + b"\0" * 4096 + line)
     assert record.text.endswith("[lamp.py:3] out\n")
     (zeros,) = read(b"\0" * 300)
     (sparse,) = read(b"lamp\0\0out" + b"\0" * 300)

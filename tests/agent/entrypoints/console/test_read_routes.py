@@ -386,7 +386,7 @@ def test_a_kill_switch_that_was_turned_is_said_on_every_page(stage, browser):
     for path in ("/", f"/incidents/{incident.id}", f"/plans/{incident.plan.id}"):
         page = text(browser, path)
         assert (
-            "The kill switch is on (by grace: &lt;b&gt;fire&lt;/b&gt;). No change is made while it is on, whatever is approved"
+            "The kill switch is on (by grace: &lt;b&gt;fire&lt;/b&gt;). No change is made meanwhile, whatever is approved"
             in page
         )
     stage.world.control.set_kill_switch(KillSwitch(on=False))
@@ -553,5 +553,5 @@ def test_while_the_kill_switch_is_on_no_button_approves(stage, browser):
     assert "Approve and apply this change" in text(browser, f"/plans/{plan.id}")
     set_kill_switch(stage.world.store, stage.world.control_store(), on=True, by="ana", why="x", at=stage.clock.now())
     page = text(browser, f"/plans/{plan.id}")
-    assert "an approval is refused until it is off" in page
+    assert "An approval is refused meanwhile." in page
     assert ("Approve and apply this change" in page, "Reject this plan" in page) == (False, True)

@@ -4,7 +4,10 @@ import json
 
 import pytest
 
+from agent.app import build_app
 from agent.entrypoints.cli.main import main
+from agent.ports.store import Change
+from agent.settings import read_settings
 
 ROW = {"id", "service", "run", "phase", "class", "opened_at", "plan"}
 
@@ -41,7 +44,11 @@ def test_the_state_is_coloured_where_that_is_forced(asked, capsys, monkeypatch):
 
 
 def test_a_list_that_is_not_whole_says_so(asked, capsys):
-    assert "the newest 1 are listed; to see others: --limit 1000" in said(capsys, "list", "--limit", "1")[2]
+    assert said(capsys, "list", "--limit", "1")[2] == ""
+    build_app(read_settings()).store.commit(Change(incident=asked.with_(id="inc-b", version=0)))
+    code, out, err = said(capsys, "list", "--limit", "1", "--json")
+    assert (code, len(out.splitlines())) == (0, 1)
+    assert "the newest 1 are listed; to see others: --limit 1000" in err
     assert said(capsys, "list", "--limit", "2")[2] == ""
 
 
