@@ -105,7 +105,7 @@ def replay(row: dict[str, Any]) -> Replayed:
     )  # fmt: skip
     incident = Incident(
         id="inc-1", service="replayed", platform=platform, opened_at=NOW, phase_at=NOW, quiet_since=NOW,
-        diagnosis=diagnosis, logged=told, printed=printed(lines, revision="r-1"),
+        diagnosis=diagnosis, logged_config=told, printed=printed(lines, revision="r-1"),
     )  # fmt: skip
     return Replayed(
         id=row["id"], class_=diagnosis.class_, proposal=propose(incident, live, fits, load_default_policy())

@@ -3,6 +3,7 @@
 import codecs
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator
 from typing import IO, Protocol
@@ -10,6 +11,9 @@ from typing import IO, Protocol
 from agent.errors import InputRejected
 
 CHUNK = 65_536
+MOST_HOLES = 4  # runs of zeros in the first 64 KiB of a log
+LEAST_HOLE = 16  # zeros in one of them
+_ZEROS = re.compile(rb"\0+")
 
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
@@ -39,6 +43,31 @@ def head_of(stream: IO[bytes], size: int = CHUNK) -> bytes:
     """Return the first bytes of a buffered stream without taking them."""
     assert isinstance(stream, io.BufferedReader)
     return stream.peek(size)[:size]
+
+
+def skip_zeros(stream: IO[bytes]) -> bool:
+    """Take whole heads of zeros away: a log that is emptied under its writer begins with as many as it had."""
+    skipped = False
+    while (head := head_of(stream)) and not head.strip(b"\0"):
+        stream.read(len(head))
+        skipped = True
+    return skipped
+
+
+def is_binary(head: bytes, *, skipped: bool) -> bool:
+    """Whether a stream holds zeros between its words, and not only in place of a stretch of a log.
+
+    Args:
+        head: Its first 64 KiB, after whole heads of zeros.
+        skipped: Whether there were such; then its first zeros belong to them, as its last may belong to what follows.
+    """
+    if not head:
+        return skipped
+    holes = list(_ZEROS.finditer(head))
+    cut = {0} if skipped else set()
+    ends = {len(head)} if len(head) >= CHUNK else set()
+    short = any(len(h[0]) < LEAST_HOLE and h.start() not in cut and h.end() not in ends for h in holes)
+    return len(holes) > MOST_HOLES or short
 
 
 def lines_of(stream: IO[bytes], limit: int, *, cut: bool = False) -> Iterator[tuple[int, bytes | None]]:

@@ -1,7 +1,6 @@
 """The records of files, folders or standard input, read in bounded memory and taken apart by content."""
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from glob import glob
@@ -10,7 +9,7 @@ from typing import IO, Any, TextIO
 
 from agent.core.intake.signal import TEXT_LIMIT
 from agent.core.text.safe_text import inert
-from agent.entrypoints.cli.byte_stream import CHUNK, head_of, lines_of, plain_bytes
+from agent.entrypoints.cli.byte_stream import head_of, is_binary, lines_of, plain_bytes, skip_zeros
 from agent.entrypoints.cli.json_values import values_of
 from agent.entrypoints.pubsub.delivery import delivery_of, is_envelope
 from agent.errors import InputRejected
@@ -19,9 +18,6 @@ from agent.strict_json import read_object
 RECORD_LIMIT = 1_048_576  # bytes of one record; a log entry has at most 256 KB
 PROGRESS_EVERY = 1_048_576  # bytes between two reports
 SHOW_FROM_BYTES = 4_000_000  # a shorter source is read before a person has read a line about it
-MOST_HOLES = 4  # runs of zeros in the first 64 KiB of a log
-LEAST_HOLE = 16  # zeros in one of them
-_ZEROS = re.compile(rb"\0+")
 SURE_ROWS = 20  # rows at the start that are looked at for a record beyond doubt
 
 _SKIPPED = ("readme", "provenance", "licence", "license", "index.json", "expected.json")
@@ -192,9 +188,9 @@ def records_in(
     counted = _Counted(origin, progress, total_bytes)
     try:
         plain = plain_bytes(stream)
-        skipped = _skip_zeros(plain)
+        skipped = skip_zeros(plain)
         head = head_of(plain)
-        if _is_binary(head, skipped=skipped):
+        if is_binary(head, skipped=skipped):
             raise _unreadable(origin, "it is binary")
         if not head.strip():
             raise _unreadable(origin, "it is empty")
@@ -213,31 +209,6 @@ def records_in(
         counted.end(plain.tell())
     except InputRejected as error:
         yield BadRecord(origin=origin, line=0, error=error)
-
-
-def _skip_zeros(stream: IO[bytes]) -> bool:
-    """Take whole heads of zeros away: a log that is emptied under its writer begins with as many as it had."""
-    skipped = False
-    while (head := head_of(stream)) and not head.strip(b"\0"):
-        stream.read(len(head))
-        skipped = True
-    return skipped
-
-
-def _is_binary(head: bytes, *, skipped: bool) -> bool:
-    """Whether a stream holds zeros between its words, and not only in place of a stretch of a log.
-
-    Args:
-        head: Its first 64 KiB, after whole heads of zeros.
-        skipped: Whether there were such; then its first zeros belong to them, as its last may belong to what follows.
-    """
-    if not head:
-        return skipped
-    holes = list(_ZEROS.finditer(head))
-    cut = {0} if skipped else set()
-    ends = {len(head)} if len(head) >= CHUNK else set()
-    short = any(len(h[0]) < LEAST_HOLE and h.start() not in cut and h.end() not in ends for h in holes)
-    return len(holes) > MOST_HOLES or short
 
 
 def _form(head: bytes) -> str:
