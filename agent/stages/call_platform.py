@@ -10,7 +10,8 @@ from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.text.safe_text import shortened
 from agent.errors import CredentialsRefused, PolicyRefused, SreError
-from agent.ports.platform import Operation
+from agent.ports.control import LeaseEnd
+from agent.ports.platform import Operation, Platform
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.approval import check_covered, refused
 from agent.stages.shared.approved_plan import check_allowed, check_as_shown, describe_service, platform_order
@@ -37,12 +38,16 @@ def call_platform(context: StageContext, incident: Incident) -> StageOutcome:
         what = f"revision {incident.require_effect(EffectKind.APPLY).revision} is coming up"
         return note_started(context, _going_on(incident, now), EffectKind.APPLY, operation, what, now=now)
 
+    def call(platform: Platform, intent: Intent, lease_end: LeaseEnd) -> Operation:
+        _check_still_approved(context, incident, now)
+        return platform.apply(platform_order(intent, lease_end))
+
     return perform(
         context,
         incident,
         EffectKind.APPLY,
         check=lambda _: _preflight(context, incident, now),
-        call=lambda platform, intent, lease_end: platform.apply(platform_order(intent, lease_end)),
+        call=call,
         on_started=started,
         on_refused=lambda error: _refused(context, incident, error, now, started=started),
     )
@@ -84,6 +89,18 @@ def _preflight(context: StageContext, incident: Incident, now: datetime) -> Inte
     check_as_shown(context, incident, plan, live)
     check_budget(context, plan, live)  # others that began with this one may be made by now
     return intent
+
+
+def _check_still_approved(context: StageContext, incident: Incident, now: datetime) -> None:
+    """Refuse where the approval ran out since ``now``, while others were asked; one of them may have taken long.
+
+    Raises:
+        PolicyRefused: It did.
+    """
+    decision = incident.decision
+    if decision is not None and now < decision.expires_at <= context.now_for(incident):
+        why = f"the approval expired at {decision.expires_at:%H:%M:%S} UTC, while it was checked"
+        raise refused(incident.require_plan(), why, "approve the next plan")
 
 
 def _refused(

@@ -65,6 +65,24 @@ def test_a_switch_that_is_turned_at_the_last_moment_stops_it(start_request):
     assert "kill switch is on" in start_request.now().effect(EffectKind.APPLY).message
 
 
+def test_an_approval_that_runs_out_while_the_platform_is_asked_is_none(start_request):
+    """The worker stood still in its last look, for less than its lease and longer than the approval had left."""
+    expires = start_request.now().decision.expires_at
+    start_request.clock.step((expires - start_request.clock.now()).total_seconds() - 10)
+    look = start_request.platform.describe
+
+    def slow(service):
+        start_request.clock.step(20)
+        return look(service)
+
+    start_request.platform.describe = slow
+    assert start_request.run(call_platform) is StageOutcome.MOVED
+    effect = start_request.now().effect(EffectKind.APPLY)
+    assert (effect.state, start_request.platform.calls) == (EffectState.FAILED, [])
+    assert "the approval expired at" in effect.message
+    assert start_request.control.intent(effect.key).closed
+
+
 def test_while_another_worker_holds_the_lease_nothing_happens(start_request):
     now = start_request.clock.now()
     start_request.control.acquire("service/svc", "another", for_s=60, now=now)
