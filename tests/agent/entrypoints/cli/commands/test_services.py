@@ -93,6 +93,9 @@ def test_the_list_says_which_extra_is_missing(extra, monkeypatch, tmp_path, caps
     """A condition that is unknown without a reason would send its reader to the platform."""
     package, platform, example = WITHOUT[extra]
     monkeypatch.setitem(sys.modules, package, None)
+    parent, _, name = package.rpartition(".")
+    if parent in sys.modules:  # a test before this one may have imported it
+        monkeypatch.delattr(sys.modules[parent], name, raising=False)
     services = EXAMPLES / example / "services.toml"
     for name, value in (("PLATFORM", platform), ("STORE", f"sqlite:{tmp_path}"), ("SERVICES", str(services))):
         monkeypatch.setenv(name, value)
