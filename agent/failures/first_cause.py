@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from agent.failures.finding import EvidenceLine, Finding, Value
 from agent.failures.measure import measure
-from agent.failures.recovered import end_of_traceback, evident, standing, timeline_of
+from agent.failures.recovered import BROKEN, end_of_traceback, evident, is_queue, standing, timeline_of
 from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.rules.rules import RULES
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Role, Sighting, Signature
@@ -17,7 +17,7 @@ from agent.failures.text.log_text import (
     most_informative_lines,
     only_info,
 )
-from agent.failures.text.no_evidence import ends_traceback, is_logged_as_mild
+from agent.failures.text.no_evidence import ends_process, ends_traceback, is_logged_as_mild, is_refusal
 from agent.failures.text.phases import STARTING, Timeline
 from agent.failures.text.streams import body_of, rank_of
 
@@ -78,14 +78,15 @@ def _may_speak(sighting: Sighting, lines: Sequence[str]) -> bool:
     """Whether a harmless phrase may speak for its line.
 
     For one that calls itself fatal only if it says so itself, and for the exception that ends a traceback only if it
-    says whose trouble it is: a note may stand in the words of an exception that ended the process.
+    says whose trouble it is: a note may stand in the words of an exception that ended the process. For one below the
+    frames of a program or of an engine's loop nothing speaks: whoever raised it, the process is gone.
     """
     entry = sighting.signature
     if entry.claims_line:
         return True
     if entry.precedence < SETTLED_FROM and ends_traceback(lines, sighting.index):
         return False
-    return not is_fatal(body_of(lines[sighting.index]))
+    return not is_fatal(body_of(lines[sighting.index])) and not ends_process(lines, sighting.index)
 
 
 def _mild(lines: Sequence[str], index: int) -> bool:
@@ -148,7 +149,7 @@ def _trouble(
     confidence = entry.confidence if ruling.confidence is None else ruling.confidence
     if entry.class_by_phase and decisive is Phase.UNKNOWN:
         confidence = min(confidence, 0.55)
-    if _has_rivals(ranked):
+    if _has_rivals(ranked) or (entry.failure_class in BROKEN and is_refusal(lines, best.index)):
         confidence = min(confidence, 0.7)
     consequence = entry.role is not Role.CAUSE and not entry.needs_silence
     if consequence and not whole_log:
@@ -238,6 +239,7 @@ def _evidence(lines: Sequence[str], ranked: Sequence[Sighting]) -> tuple[Evidenc
 def _harmless(
     lines: Sequence[str], loud: Sequence[int], sightings: Sequence[Sighting], timeline: Timeline
 ) -> Finding | None:
+    """A harmless text; not with certainty where a queue drained and nobody says that one server wrote of it."""
     loud = _unknown_of(lines, loud, sightings, timeline)
     scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
     survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
@@ -247,12 +249,13 @@ def _harmless(
         return None
     best = max(scary, key=lambda sighting: (sighting.signature.precedence, -sighting.index), default=None)
     markers = [sighting for sighting in sightings if sighting.signature.role is Role.PHASE]
+    doubt = loud or any(is_queue(s.signature) and not timeline.server(s.index) for s in sightings)
     shown = [*scary[:3], *survived[:2]] or markers[-3:]
     return Finding(
         class_=FailureClass.BENIGN,
         signature=best.signature.id if best else "healthy_progress" if timeline.is_progress else "only_notes",
         confidence=_calm(best, timeline, loud=bool(loud)),
-        certain=not loud and (best.signature.certain if best else timeline.is_progress),
+        certain=not doubt and (best.signature.certain if best else timeline.is_progress),
         benign=True,
         evidence=tuple(EvidenceLine(index=s.index, text=lines[s.index].strip()[:MAX_EVIDENCE_CHARS]) for s in shown),
         fix_actions=best.signature.fixes if best else ("none_benign",),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
 from agent.failures.text.log_text import TRACEBACK, failure_candidates, is_continued
-from agent.failures.text.no_evidence import is_dumped, is_handled, is_quoted, is_refusal
+from agent.failures.text.no_evidence import MOST_TRACEBACK_LINES, is_dumped, is_handled, is_quoted, is_refusal
 from agent.failures.text.phases import STARTING, PhaseMark, Timeline
 from agent.failures.text.queues import Queues
 from agent.failures.text.streams import body_of, pods_of
@@ -40,8 +40,12 @@ PORT_NOT_OPEN = ("Unhealthy", "connection refused")
 TELLS_AN_END_FROM = 41
 """Consequences of this precedence and more say how a process ended (agent/catalogue/failures/ranks.toml)."""
 
-MOST_TRACEBACK_LINES = 400
-"""Imports of imports are the longest tracebacks, and newer Pythons quote each call over several lines."""
+MACHINE_FROM = 92
+"""A cause of this precedence says that the kernel or the platform ended the process (ranks.toml): it is never over, for
+the process may print on until it is killed."""
+
+BROKEN = frozenset({FailureClass.UNSUPPORTED_ARCHITECTURE, FailureClass.WEIGHTS_UNREADABLE})
+"""What a checkpoint may be, whose requests are all refused."""
 
 AFTER_A_STOP = PASSING | {FailureClass.ENGINE_DEAD, FailureClass.QUEUE_SATURATION}
 """What a probe or the platform reports about a server that was asked to end."""
@@ -60,7 +64,16 @@ def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[S
     candidates = list(failure_candidates(lines))
     loud = [at for at in candidates if is_dumped(lines[at]) or (is_evidence(at) and not is_refusal(lines, at))]
     stands = [s for s in sightings if s.signature.role not in TROUBLE or is_evidence(s.index)]
-    return [s for s in stands if _of_a_request(s) or not is_refusal(lines, s.index)], loud
+    refused = [s for s in stands if not _of_a_request(s) and is_refusal(lines, s.index)]
+    clients = {s.index for s in refused} - _of_the_checkpoint(refused, sightings)
+    return [s for s in stands if _of_a_request(s) or s.index not in clients], loud
+
+
+def _of_the_checkpoint(refused: Sequence[Sighting], sightings: Sequence[Sighting]) -> set[int]:
+    """Positions of the refusals that a broken checkpoint may explain: no request was served, or several are refused."""
+    broken = {s.index for s in refused if s.signature.role is Role.CAUSE and s.signature.failure_class in BROKEN}
+    served = any(s.signature.proof is Proof.TOKENS for s in sightings)
+    return broken if len(broken) > 1 or not served else set()
 
 
 def _of_a_request(sighting: Sighting) -> bool:
@@ -99,12 +112,12 @@ def standing(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Time
     deaths = [s.index for s in sightings if _is_end(s.signature) and not _ordered_stop(s, lines, timeline)]
     asked = _Asked([s.index for s in sightings if s.signature.proof is Proof.ASKED], lines, timeline)
     empty = [_mark(s) for s in sightings if s.signature.proof is Proof.QUEUE_EMPTY]
-    queues = Queues([s.index for s in sightings if _is_queue(s.signature)], empty, lines, timeline)
+    queues = Queues([s.index for s in sightings if is_queue(s.signature)], empty, lines, timeline)
     return [
         s
         for s in sightings
         if s.signature.role in TROUBLE
-        and not (queues.drained_after(s.index) if _is_queue(s.signature) else _over(s, timeline, deaths))
+        and not (queues.drained_after(s.index) if is_queue(s.signature) else _over(s, timeline, deaths))
         and not _ordered_stop(s, lines, timeline)
         and not asked.covers(s)
     ]
@@ -115,7 +128,7 @@ def _mark(sighting: Sighting) -> PhaseMark:
     return PhaseMark(index=sighting.index, phase=entry.phase, near=entry.near, proof=entry.proof)
 
 
-def _is_queue(entry: Signature) -> bool:
+def is_queue(entry: Signature) -> bool:
     """Whether an entry says that requests wait: it is over when nobody waits, though tokens come all the while."""
     queue = entry.failure_class is FailureClass.QUEUE_SATURATION and entry.role is Role.CONSEQUENCE
     return queue and bool(entry.fields)
@@ -134,12 +147,14 @@ def _over(sighting: Sighting, timeline: Timeline, deaths: Sequence[int]) -> bool
     """Whether a trouble was survived.
 
     A trouble of start-up by the end of that very start, or by its tokens; one of serving by a completed request or a
-    token counter that moved, unless the engine died in between; hardware, kills, memory limits and dead engines never.
+    token counter that moved, unless the engine died in between; hardware, kills, memory limits, dead engines
+    and what the platform ended never.
     A request that was refused stays refused, and a process whose kernel failed stays broken.
     """
     entry = sighting.signature
     passing = entry.passing or entry.failure_class in PASSING
     lasting = entry.role is Role.CONSEQUENCE or (entry.role is not Role.HINT and entry.failure_class in NEVER)
+    lasting = lasting or (entry.role is Role.CAUSE and entry.precedence >= MACHINE_FROM)
     if lasting and not passing:
         return False
     if timeline.started_after(sighting.index):

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from agent.failures.rules.rule_input import Fixes, RuleInput, Ruling
 from agent.failures.signature import FailureClass, Phase
 from agent.failures.text.log_text import TRACEBACK
+from agent.failures.text.no_evidence import ENGINE_LOOP
 
 _CALL = re.compile(r'file "([^"\n]{1,300})", line \d{1,6}, in (<?\w{1,80})')
 _CALLS_SHOWN = 40
-_ENGINE_LOOP = ("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +94,7 @@ def frames(case: RuleInput) -> Ruling:
         work = None
     if work is not None:
         return Ruling(class_=work.class_, fixes=work.fixes)
-    looped = any(function in _ENGINE_LOOP for _, function in calls)
+    looped = any(function in ENGINE_LOOP for _, function in calls)
     return Ruling() if looped else Ruling(class_=FailureClass.UNKNOWN)
 
 

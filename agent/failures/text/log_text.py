@@ -26,9 +26,9 @@ _LOUD = re.compile(
 )
 _NONE = re.compile(
     r"\b(?:[Ff]ail(?:ed|ures?)|[Ee]rrors?|[Aa]borted|[Rr]efused|[Tt]imeouts?)(?: [a-z]{1,20})?"
-    r"\s{0,40}[:=]\s{0,40}0(?![.\dx])"
+    r"\s{0,40}[:=]\s{0,40}0(?![.\dx/]|\s{1,4}(?:out )?of\b)"
 )
-"""A count of failures that is none."""
+"""A count of failures that is none; ``0 of 2`` counts what came through."""
 _QUIET = re.compile(
     r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} |(?:User|Future|Deprecation)Warning"
     r"|\.py:\d{1,7}: \w{1,40}Warning: |\blevel=warn"
@@ -46,12 +46,16 @@ _FRAME = re.compile(r'^\s*(?:\([\w ]{1,40}=\d+\)\s*)?(?:ERROR .{0,40}\] )?\s*(?:
 
 _ALARM_LEVEL = re.compile(
     r"\b(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE)\b|\b[EF]\d{4} \d\d:\d\d:\d\d"
-    r"|\b(?:level|severity)[=:] ?\"?(?:error|fatal|critical)|(?:^|\s)[a-z][\w.-]{1,30}: (?:error|fatal): "
+    r"|\b(?:level|severity)[=:] ?\"?(?:error|fatal|critical)"
+    r"|(?:^|\s)(?:[a-z][\w.-]{1,30}|[A-Za-z][\w.-]{1,30}\[\d{1,10}\]): (?:[Ee]rror|[Ff]atal): "
+    r"|(?:^\s{0,40}|[\])|]:? |\d\d:\d\d:\d\d\S{0,16} )"
+    r"(?:(?:[A-Za-z][\w.-]{1,30}: )?(?:[Ee]rror|[Ff]atal): |\[(?:error|crit|alert|emerg)\] )"
 )
 _MAY_BE_FAILURE = re2.compile(
     rb"ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE|Error|Exception|Interrupt|Exit|Failure|Timeout|Traceback"
     rb"|(?i:fatal|panic|failed|failure|cannot|unable to|unhandled|denied|refused|killed|crash|abort|reset"
-    rb"|timed? ?out|not found|exceeded|invalid)|[EF]\d{4} \d\d:|level[=:]|severity[=:]|: error: "
+    rb"|timed? ?out|not found|exceeded|invalid)|[EF]\d{4} \d\d:|level[=:]|severity[=:]|error: "
+    rb"|\[(?:error|crit|alert|emerg)\] "
 )
 """Every line for which :func:`is_failure_candidate` is true holds one of these; a test holds it to that."""
 _LOGGER_HEAD = re.compile(
@@ -126,8 +130,9 @@ def looks_like_failure(line: str) -> bool:
 
 def is_failure_candidate(line: str) -> bool:
     """Whether a line that the catalogue does not know may be a failure: alarming, not INFO, no source line."""
-    loud = looks_like_failure(line) or (_ALARM_LEVEL.search(line) and not _QUIET.search(line))
-    return bool(loud) and not is_note(line) and not _SOURCE.match(line, _head_end(line)) and not _NONE.search(line)
+    alarm = bool(_ALARM_LEVEL.search(line)) and not _QUIET.search(line)
+    loud = alarm or looks_like_failure(_NONE.sub("", line))
+    return loud and not is_note(line) and not _SOURCE.match(line, _head_end(line))
 
 
 def failure_candidates(lines: Sequence[str]) -> Iterator[int]:
@@ -156,6 +161,12 @@ def is_error_line(line: str) -> bool:
 def is_continued(line: str) -> bool:
     """Whether a line goes on with what the line above began: a frame, its source, or an empty line of a logger."""
     return bool(_CONTINUED.match(line, _head_end(line)))
+
+
+def indent_of(line: str) -> int:
+    """How many blanks stand before the words that a process wrote behind its own name and level."""
+    words = line[_head_end(line) :]
+    return len(words) - len(words.lstrip())
 
 
 def _head_end(line: str) -> int:

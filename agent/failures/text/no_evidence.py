@@ -3,11 +3,14 @@
 import re
 from collections.abc import Sequence
 
-from agent.failures.text.log_text import TRACEBACK, is_continued, is_error_line, is_note, is_warning
+from agent.failures.text.log_text import TRACEBACK, indent_of, is_continued, is_error_line, is_note, is_warning
 from agent.failures.text.streams import body_of, server_of
 
 MOST_FRAME_LINES = 80
 """A traceback under a warning is read back no further than this."""
+
+MOST_TRACEBACK_LINES = 400
+"""Imports of imports are the longest tracebacks, and newer Pythons quote each call over several lines."""
 
 MOST_SOURCE_LINES = 12
 """Python quotes no more than a few lines of source below a frame, and a row of carets under each."""
@@ -19,6 +22,8 @@ _ARGUMENTS = re.compile(
     r"(?:^|[\s:])(?:Namespace\(|non-default args: \{|(?:Async)?EngineArgs\(|engine \(v[^)]{1,60}\) with config: )"
 )
 _FRAME = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in \S{1,120}\s*$')
+ENGINE_LOOP = ("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop")
+_OUTERMOST = re.compile(rf'\bFile "[^"]{{1,400}}", line \d{{1,7}}, in (?:<module>|{"|".join(ENGINE_LOOP)})\s*$')
 _RAISED = re.compile(r"\braise\b(?! [\w.]{1,80}\(?\s*$)")
 """Source that raises, with the words that it raises; ``raise NotImplementedError(`` has them on other lines."""
 _BAD_INPUT = re.compile(r"(?:^|[\s.\]])(?:ValueError|TypeError|NotImplementedError|\w{0,40}ValidationError)(?::|$)")
@@ -61,17 +66,20 @@ def is_dumped(line: str) -> bool:
 def _is_source(lines: Sequence[str], index: int) -> bool:
     """Whether a line is source below a frame of the same writer; newer Pythons quote a call over several lines.
 
-    The further lines of source that raises are the words that it raises.
+    The further lines of source that raises are the words that it raises. Source stands further in than its frame:
+    where a whole log is indented, what stands no further in is the exception below it.
     """
     first = max(0, index - MOST_SOURCE_LINES)
     if not any('File "' in line for line in lines[first:index]):  # most lines stand below no frame: told for little
         return False
-    server = server_of(lines[index])
+    server, indent = server_of(lines[index]), indent_of(body_of(lines[index]))
     for at in range(index, first, -1):
         if not is_continued(body_of(lines[at])) or server_of(lines[at]) != server:
             return False
-        if _FRAME.search(lines[at - 1]):
-            return server_of(lines[at - 1]) == server and (at == index or "raise " not in lines[at])
+        above = lines[at - 1]
+        if _FRAME.search(above):
+            of_it = server_of(above) == server and indent > indent_of(body_of(above))
+            return of_it and (at == index or "raise " not in lines[at])
     return False
 
 
@@ -119,6 +127,17 @@ def ends_traceback(lines: Sequence[str], index: int) -> bool:
             return at < index - 1
         if server_of(lines[at]) != server or not is_continued(body_of(lines[at])):
             return False
+    return False
+
+
+def ends_process(lines: Sequence[str], index: int) -> bool:
+    """Whether a traceback right above the line begins where a program or an engine's loop does: nothing goes on."""
+    server = server_of(lines[index])
+    for at in range(index - 1, max(-1, index - MOST_TRACEBACK_LINES), -1):
+        if TRACEBACK in lines[at] or server_of(lines[at]) != server or not is_continued(body_of(lines[at])):
+            return False
+        if _OUTERMOST.search(lines[at]):
+            return True
     return False
 
 

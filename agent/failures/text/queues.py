@@ -4,15 +4,22 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from agent.failures.signature import Phase
 from agent.failures.text.phases import PhaseMark, Timeline
 from agent.failures.text.streams import api_server_of, rank_of
 
 SETTLED = 5
-"""So many statistics in a row that count nobody, at the end of a stream: whoever wrote them, no queue stands."""
+"""So many statistics in a row that count nobody, at the end of a stream of one server: no queue stands."""
+
+STATS_SECONDS = 9
+"""vLLM counts every ten seconds: of statistics that stand closer, several servers may have written each a part."""
+
+DAY_SECONDS = 86_400
 
 _COUNT = re.compile(r"\b(?:Waiting|Pending): \d")
+_CLOCK = re.compile(r"\b([012]\d):([0-5]\d):([0-5]\d)\b")
 
 _Start = tuple[str, int | tuple[str, str] | None]
 _Writer = tuple[_Start, int | None]
@@ -48,7 +55,7 @@ class Queues:
 
         A line without engine and count, a preemption, is of every engine of its start up to the highest number. Where
         no collector names the server, a queue that fills again may be another replica's in the same stream: the doubt
-        keeps it, until the statistics have counted nobody for so long that none of them can have one.
+        keeps it, until the statistics have counted nobody for long, at times that one server alone keeps.
         """
         start, engine = self._writer(index)
         counts = engine is not None or _COUNT.search(self._lines[index])
@@ -62,15 +69,38 @@ class Queues:
         empty = self._empty[writer]
         last = max(self._waiting.get(writer, index), self._waiting.get((start, None), index), index)
         since = len(empty) - bisect_right(empty, last)
-        if start[0] or since >= SETTLED:
+        if start[0] or (since >= SETTLED and writer not in self._crowded):
             return since > 0
         which = bisect_right(empty, index)
         return which < len(empty) and empty[which] > last
 
+    @cached_property
+    def _crowded(self) -> frozenset[_Writer]:
+        """Writers whose statistics follow each other faster than those of one engine do, or name no time."""
+        last: dict[_Writer, int] = {}
+        crowded: set[_Writer] = set()
+        for index, line in enumerate(self._lines):
+            if not _COUNT.search(line):
+                continue
+            writer, now = self._named(index), _seconds_of(line)
+            gap = abs((now or 0) - last.get(writer, -DAY_SECONDS * 9))
+            if now is None or min(gap, abs(DAY_SECONDS - gap)) < STATS_SECONDS:
+                crowded.add(writer)
+            last[writer] = now or 0
+        return frozenset(crowded)
+
     def _writer(self, index: int) -> _Writer:
-        line = self._lines[index]
-        start = self._timeline.start(index) or (self._timeline.server(index), api_server_of(line))
-        engine = rank_of(line)
+        start, engine = self._named(index)
         if engine is not None:
             self._highest[start] = max(engine, self._highest.get(start, 0))
         return start, engine
+
+    def _named(self, index: int) -> _Writer:
+        line = self._lines[index]
+        return self._timeline.start(index) or (self._timeline.server(index), api_server_of(line)), rank_of(line)
+
+
+def _seconds_of(line: str) -> int | None:
+    """The time of day that the line names first, in seconds."""
+    found = _CLOCK.search(line, 0, 200)
+    return None if found is None else int(found[1]) * 3600 + int(found[2]) * 60 + int(found[3])

@@ -105,6 +105,40 @@ def test_a_job_that_was_cancelled_is_an_operators_stop_and_one_out_of_time_is_no
     assert late.class_ == "quota_exceeded"
 
 
+STATS = stats(0, 9.5).replace("pid=1)", "pid=9)")
+SERVED = '(APIServer pid=9) INFO:     10.0.0.1:5 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
+
+
+@pytest.mark.parametrize("below", [STATS, SERVED])
+@pytest.mark.parametrize("why", ["TIME LIMIT", "NODE FAILURE", "PREEMPTION"])
+def test_what_a_server_prints_until_slurm_kills_it_does_not_undo_its_end(
+    matcher: Matcher, why: str, below: str
+) -> None:
+    up = [*STARTS, "(APIServer pid=9) INFO:     Application startup complete."]
+    end = f"slurmstepd: error: *** JOB 7 ON lamp1 CANCELLED AT 2031-05-06T07:08:09 DUE TO {why} ***"
+    found = matcher.classify("\n".join([*up, end, below]), whole_log=True, platform=None)
+    assert (found.class_, found.signature) == ("quota_exceeded", "slurm_took_it_back")
+
+
+@pytest.mark.parametrize(
+    ("line", "class_"),
+    [
+        ("ERROR lamp: lamps failed: 0 of 2 became bright", "unknown"),
+        ("ERROR lamp: lamps failed: 0, errors: 12 of 12 lost", "unknown"),
+        ("CRITICAL lamp: lamp 3 vanished; errors: 0", "unknown"),
+        ("vllm[123]: error: the lamp is lost", "unknown"),
+        ("Slurmd: error: the lamp is lost", "unknown"),
+        ("error: the lamp is lost", "unknown"),
+        ("2031/05/06 07:08:09 [error] 31#31: *5 the lamp closed its connection", "unknown"),
+        ("Failed lamps:            0", "benign"),
+    ],
+)
+def test_an_error_below_a_healthy_start_is_unknown(matcher: Matcher, line: str, class_: str) -> None:
+    """A count of no failures in it, small letters and a pid make it no less of one."""
+    text = "\n".join([*STARTS, "(APIServer pid=9) INFO:     Application startup complete.", line, STATS])
+    assert matcher.classify(text, whole_log=True, platform=None).class_ == class_
+
+
 def test_an_engine_that_was_interrupted_announces_no_death(matcher: Matcher) -> None:
     said = ["Process EngineCore:", "Traceback (most recent call last):", '  File "x.py", line 3, in run', "{}"]
     text = "\n".join([*STARTS, *(f"(EngineCore pid=12) {line}" for line in said)])

@@ -6,6 +6,7 @@ from agent.failures.match.matcher import Matcher
 from agent.failures.text.no_evidence import (
     MOST_FRAME_LINES,
     REFUSING,
+    ends_process,
     ends_traceback,
     is_handled,
     is_logged_as_mild,
@@ -50,6 +51,17 @@ def test_source_below_a_frame_is_quoted_and_what_it_raises_is_not() -> None:
     assert not is_quoted([FRAME, "    self.model = load(", FRAME], 2)  # a frame names whose work failed
     assert not is_quoted([FRAME, "torch.OutOfMemoryError: CUDA out of memory."], 1)
     assert not is_quoted(["web-1  | " + FRAME, "web-2  |     ProcessGroupNCCL("], 1)
+
+
+@pytest.mark.parametrize("indent", ["", "  ", "    ", "\t"])
+def test_in_an_indented_log_the_exception_is_no_source(matcher: Matcher, indent: str) -> None:
+    """As `kubectl get -o yaml` shows the message of a container that ended."""
+    frame = '  File "/srv/vllm/model_loader/x.py", line 7, in load_model'
+    call = ["    lamp = torch.empty(", "           ^^^^^^^^^^^^", "        size,", "    )"]
+    end = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 112.00 MiB."
+    lines = [indent + line for line in [*UP[:2], "Traceback (most recent call last):", frame, *call, end]]
+    assert [is_quoted(lines, at) for at in range(4, 9)] == [True] * 4 + [False]
+    assert matcher.classify("\n".join(lines), whole_log=True, platform=None).class_ == "gpu_oom_weights"
 
 
 def test_source_over_several_lines_below_a_frame_is_quoted() -> None:
@@ -220,6 +232,47 @@ def test_a_traceback_of_a_refused_request_is_no_failure(matcher: Matcher, head: 
     assert [is_refusal(lines, at) for at in range(len(lines))] == [False, True, True, True, True]
     found = matcher.classify("\n".join([*UP, TOKENS, *lines, ANSWERED]), whole_log=True, platform=None)
     assert (found.class_, found.fix_actions[0]) == ("benign", "none_client_side")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Failed to apply Gemma3Processor on data={'text': 'lamp'} with kwargs={}",
+        "Unrecognized processing class in /models/lamp. Can't instantiate a processor",
+    ],
+)
+def test_a_checkpoint_that_refuses_every_request_is_a_failure_in_doubt(matcher: Matcher, said: str) -> None:
+    """One refusal beside requests that are served is its client's."""
+    one = [*refused(f"ValueError: {said}"), ANSWERED]
+
+    def found(*lines: str) -> tuple[str, bool]:
+        finding = matcher.classify("\n".join([*UP, *lines]), whole_log=True, platform=None)
+        return finding.class_, finding.certain
+
+    assert found(*one) == found(*one * 30) == found(TOKENS, *one * 2) == ("unsupported_architecture", False)
+    assert found(TOKENS, *one) == found(*one, TOKENS) == found(*one * 2, TOKENS) == ("benign", False)
+
+
+@pytest.mark.parametrize("written_by", ["", "(APIServer pid=1) ", "web-1  | "])
+@pytest.mark.parametrize(
+    "end",
+    [
+        "vllm.exceptions.VLLMValidationError: the lamp must be lit",
+        "openai.AuthenticationError: Error code: 401 - {'error': 'no lamp'}",
+    ],
+)
+@pytest.mark.parametrize("function", ["<module>", "run_busy_loop"])
+def test_a_refusal_that_ends_a_process_is_no_clients(
+    matcher: Matcher, written_by: str, end: str, function: str
+) -> None:
+    outermost = ['  File "/srv/lamp.py", line 7, in ' + function, "    sys.exit(light())", "             ~~~~~^^"]
+    inner = ['  File "/srv/light.py", line 7, in light', "    work()"] * 60
+    shown = ["Traceback (most recent call last):", *outermost, *inner, end]
+    lines = [written_by + line for line in shown]
+    assert ends_process(lines, len(lines) - 1)
+    assert not ends_process([lines[0], *lines[4:]], len(lines) - 4)
+    assert matcher.classify("\n".join(lines), whole_log=True, platform=None).class_ == "unknown"
+    assert matcher.classify("\n".join([*UP, TOKENS, *lines]), whole_log=True, platform=None).class_ == "unknown"
 
 
 @pytest.mark.parametrize(

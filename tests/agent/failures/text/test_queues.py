@@ -17,7 +17,7 @@ def stats(waiting: int, engine: int | None = 0, *, second: int = 0, tokens: floa
     named = "" if engine is None else f"Engine {engine:03d}: "
     usage, running = (99.1, 256) if waiting else (12.4, 3)
     return (
-        f"(APIServer pid=7) INFO 05-06 07:10:{second:02d} [loggers.py:257] {named}Avg prompt throughput: 9.0 tokens/s, "
+        f"(APIServer pid=7) INFO 05-06 07:{10 + second // 60}:{second % 60:02d} [loggers.py:257] {named}Avg prompt throughput: 9.0 tokens/s, "
         f"Avg generation throughput: {tokens} tokens/s, Running: {running} reqs, Waiting: {waiting} reqs, "
         f"GPU KV cache usage: {usage}%, Prefix cache hit rate: 0.0%"
     )
@@ -50,10 +50,38 @@ def test_replicas_in_one_stream_without_names_leave_doubt(matcher: Matcher) -> N
     assert matcher.classify("\n".join(both), whole_log=True, platform=None).class_ == "queue_saturation"
 
 
+@pytest.mark.parametrize(("prefix", "certain"), [("", False), ("web-1  | ", True)])
+def test_a_queue_that_drained_without_a_servers_name_is_harmless_without_certainty(
+    matcher: Matcher, prefix: str, certain: bool
+) -> None:
+    text = "\n".join(prefix + line for line in [*HEALTHY_START, FULL, *[EMPTY] * SETTLED])
+    found = matcher.classify(text, whole_log=True, platform=None)
+    assert (found.benign, found.certain) == (True, certain)
+
+
 def test_a_stream_that_counts_nobody_for_long_has_no_queue(matcher: Matcher) -> None:
-    twice = [FULL, EMPTY, FULL]
-    assert class_of(matcher, *twice, *[EMPTY] * SETTLED) == "benign"
-    assert class_of(matcher, *twice, *[EMPTY] * (SETTLED - 1)) == "queue_saturation"
+    waiting = [80, 0, 80, *[0] * SETTLED]
+    every = [stats(count, second=10 * n) for n, count in enumerate(waiting)]
+    assert class_of(matcher, *every) == "benign"
+    assert class_of(matcher, *every[:-1]) == "queue_saturation"
+
+
+@pytest.mark.parametrize("late", [0, 4])
+def test_one_of_two_replicas_that_falls_silent_has_no_drained_queue(matcher: Matcher, late: int) -> None:
+    """Both count every ten seconds: of two in one stream without names, that counts nobody who goes on alone."""
+    both = [line for n in (0, 10) for line in (stats(80, second=n), stats(0, second=n + late))]
+    alone = [stats(0, second=late + 10 * n) for n in range(2, SETTLED + 3)]
+    assert class_of(matcher, *both, *alone) == "queue_saturation"
+    assert class_of(matcher, *both, *alone, prefix="web-1  | ") == "benign"
+    timeless = [line.replace(" 05-06 07:10:00", "") for line in [FULL, EMPTY, FULL, *[EMPTY] * SETTLED]]
+    assert class_of(matcher, *timeless) == "queue_saturation"
+
+
+def test_statistics_of_one_server_may_pass_midnight(matcher: Matcher) -> None:
+    times = ["23:59:41", "23:59:52", "00:00:02", *[f"00:00:{n}2" for n in range(1, SETTLED + 1)]]
+    counts = [80, 0, 80, *[0] * SETTLED]
+    every = [stats(count).replace("07:10:00", at) for count, at in zip(counts, times, strict=True)]
+    assert class_of(matcher, *every) == "benign"
 
 
 def test_replicas_whose_api_servers_have_pids_are_told_apart(matcher: Matcher) -> None:
