@@ -132,6 +132,8 @@ def ends_traceback(lines: Sequence[str], index: int) -> bool:
 
 def ends_process(lines: Sequence[str], index: int) -> bool:
     """Whether a traceback right above the line begins where a program or an engine's loop does: nothing goes on."""
+    if is_continued(body_of(lines[index])):
+        return False
     server = server_of(lines[index])
     for at in range(index - 1, max(-1, index - MOST_TRACEBACK_LINES), -1):
         if TRACEBACK in lines[at] or server_of(lines[at]) != server or not is_continued(body_of(lines[at])):
