@@ -10,8 +10,8 @@ EXAMPLE ?= examples/gemma4-26b-l4-startup-probe
 STATE ?= state
 LAB ?= state/lab-model
 PYTEST_ARGS ?=
-# About half of a test's time is waiting for processes, browsers and emulators: two workers for each core, at most eight.
-WORKERS ?= $(shell n=$$((2 * $$(getconf _NPROCESSORS_ONLN))); echo $$((n < 8 ? n : 8)))
+# Half of the time of a run is waiting: one worker more than cores, at most eight; with two for each core some waits ran out.
+WORKERS ?= $(shell n=$$((1 + $$(getconf _NPROCESSORS_ONLN))); echo $$((n < 8 ? n : 8)))
 SPREAD := -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 # Tests start hundreds of Python processes; without bytecode each compiles the agent anew.

@@ -289,7 +289,7 @@ def test_a_status_that_moves_does_not_refuse_a_change(world):
     one.cluster.until(lambda: one.body()["metadata"]["resourceVersion"] != version)
     one.platform.apply(wanted)
     one.wait()
-    assert one.platform.describe("gemma").ready is True
+    one.cluster.until(lambda: one.platform.describe("gemma").ready is True)
 
 
 def test_a_workload_made_again_is_another_one(world):
