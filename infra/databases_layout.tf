@@ -54,6 +54,14 @@ locals {
         { path = "opened_at", order = "DESCENDING" },
       ]
     }
+    incidents_unattended_asc_opened_at_des = {
+      database   = "state"
+      collection = "incidents"
+      fields = [
+        { path = "unattended", order = "ASCENDING" },
+        { path = "opened_at", order = "DESCENDING" },
+      ]
+    }
     receipts_service_asc_at_asc = {
       database   = "control"
       collection = "receipts"

@@ -1,7 +1,6 @@
 """A sweep that is proposed: planned with the operator's own credentials and kept for a person; nothing is sent."""
 
 import shlex
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -16,10 +15,10 @@ from agent.core.sweep.grant import SweepRequest
 from agent.core.sweep.planning import SweepAsked, SweepPlan, plan_sweep
 from agent.core.sweep.sweep import SWEEP_FILE, Subject, Sweep
 from agent.core.value import Value, digest
-from agent.errors import InputRejected, PolicyRefused, SreError
-from agent.ports.notifier import SweepNotifier
+from agent.errors import InputRejected, PolicyRefused
 from agent.ports.stage_context import Owner
 from agent.stages.decide_sweep import ask_sweep
+from agent.stages.tell_sweep import tell_sweep
 
 MOST_WAITING: Final = 20
 """Proposals that nobody approved yet: who reads them is a person."""
@@ -120,12 +119,9 @@ def ask_people(app: App, sweep: Sweep) -> None:
         PolicyRefused: Too many wait already.
         DependencyFailed: It could not be recorded.
     """
-    if not ask_sweep(app.contexts[Owner.DECIDE], sweep):
-        return
-    for notifier in app.notifiers.values():
-        if isinstance(notifier, SweepNotifier):
-            with suppress(SreError):
-                notifier.tell_sweep(sweep)
+    context = app.contexts[Owner.DECIDE]
+    if ask_sweep(context, sweep):
+        tell_sweep(context, sweep.request.id)
 
 
 def _check_address(app: App, wish: SweepWish) -> None:

@@ -36,13 +36,18 @@ class Notifier(Protocol):
 
 @runtime_checkable
 class SweepNotifier(Protocol):
-    """Shows people a load measurement that waits for their answer."""
+    """Shows people a load measurement that waits for their answer, and then how it was answered."""
 
-    def tell_sweep(self, sweep: Sweep) -> None:
-        """Show it once, with a way to answer.
+    def tell_sweep(self, sweep: Sweep, *, answered: str, reference: str | None) -> str:
+        """Show it, with a way to answer while it waits.
 
         Args:
             sweep: What was asked for; names in it are untrusted text.
+            answered: How it was answered, a sentence; empty while it waits.
+            reference: What an earlier call returned for it; None for the first one.
+
+        Returns:
+            Where it stands now.
 
         Raises:
             DependencyFailed: Nobody was told; it is not tried again.

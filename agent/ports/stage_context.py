@@ -79,37 +79,41 @@ def topic_of(step: Step | None) -> Topic | None:
 
 
 class Cards(Protocol):
-    """Remembers where an incident's message stands, by notifier, and who may show it for the first time.
+    """Remembers where an incident's message stands, by notifier, and who may show the incident now.
 
-    A first message is claimed before it is sent, so that of two workers who tell at once one sends it. Nothing more is
-    promised than that: a worker that died after its claim must not silence the incident, so the claim ends, and the
-    dead one may have sent. Then a second message stands, and the reference that was kept last is the one that is
-    changed from there on; so it is with clocks further apart than a claim is long. Slack has no idempotency key, and
-    could tell us only if we might read the channel (conversations.history wants channels:history), which we do not ask.
+    Whoever shows it claims that first, from the reference that they read, so that of two workers who tell at once one
+    does, and the other goes on from what that one said. Nothing more is promised than that: a worker that died after
+    its claim must not silence the incident, so the claim ends, and the dead one may have sent. Then it is said twice,
+    and the reference that was kept last is the one that is changed from there on; so it is with clocks further apart
+    than a claim is long. Slack has no idempotency key, and could tell us only if we might read the channel
+    (conversations.history wants channels:history), which we do not ask.
 
     Every method raises DependencyFailed where the store does not answer; then nothing was written, or everything.
     """
 
     def card(self, incident_id: str, notifier: str) -> str | None:
-        """Return the reference of the message; None where there is none, or it is only claimed."""
+        """Return the reference of the message; None where there is none, or its first one is only claimed."""
         ...
 
     def keep_card(self, incident_id: str, notifier: str, reference: str) -> None:
         """Keep the reference, the last one stands; a claim is over with it."""
         ...
 
-    def claim_card(self, incident_id: str, notifier: str, holder: str, *, now: datetime, for_s: float) -> bool:
-        """Take the right to show the incident for the first time; renew it where it is the holder's already.
+    def claim_card(
+        self, incident_id: str, notifier: str, holder: str, *, reference: str | None, now: datetime, for_s: float
+    ) -> bool:
+        """Take the right to show the incident; renew it where it is the holder's already.
 
         Args:
             incident_id: Which incident.
             notifier: Through which notifier.
             holder: Who asks.
+            reference: Where the message stood when they looked; None for the first one.
             now: The time, UTC.
             for_s: How long nobody else may, seconds.
 
         Returns:
-            False where a reference is kept, or another holder's claim still runs.
+            False where another reference is kept meanwhile, or another holder's claim still runs.
         """
         ...
 

@@ -147,6 +147,10 @@ class IncidentStore(MarkStore, Protocol):
         """List incidents, newest first."""
         ...
 
+    def unattended(self, limit: int = 200) -> tuple[Incident, ...]:
+        """Return incidents that wait for a person and that nobody took on, escalated ones included, newest first."""
+        ...
+
     def timeline(self, incident_id: str) -> tuple[Event, ...]:
         """Return the timeline in the order it was committed."""
         ...

@@ -3,8 +3,8 @@
 import threading
 
 
-def claimed(cards, holder, clock, *, incident="inc-a", for_s=120):
-    return cards.claim_card(incident, "slack", holder, now=clock.now(), for_s=for_s)
+def claimed(cards, holder, clock, *, incident="inc-a", reference=None, for_s=120):
+    return cards.claim_card(incident, "slack", holder, reference=reference, now=clock.now(), for_s=for_s)
 
 
 def test_the_last_reference_kept_for_a_notifier_stands(open_cards):
@@ -33,7 +33,22 @@ def test_one_claims_the_first_message_and_others_wait(open_cards, clock):
     assert others.card("inc-a", "slack") is None, "a claim is no message"
 
 
-def test_what_stands_is_never_claimed_again(open_cards, clock):
+def test_a_change_of_what_stands_is_claimed_by_one_from_where_they_saw_it_stand(open_cards, clock):
+    """The other one has to look again: what was to be said may be said by then."""
+    cards, others = open_cards(), open_cards()
+    cards.keep_card("inc-a", "slack", "C1:17.1")
+    assert claimed(cards, "a", clock, reference="C1:17.1")
+    assert not claimed(others, "b", clock, reference="C1:17.1")
+    assert others.card("inc-a", "slack") == "C1:17.1", "a claim takes no reference away"
+    cards.keep_card("inc-a", "slack", "C1:17.2")
+    assert not claimed(others, "b", clock, reference="C1:17.1")
+    assert claimed(others, "b", clock, reference="C1:17.2")
+    others.release_card("inc-a", "slack", "b")
+    assert cards.card("inc-a", "slack") == "C1:17.2"
+    assert claimed(cards, "a", clock, reference="C1:17.2")
+
+
+def test_what_stands_is_never_claimed_as_a_first_message(open_cards, clock):
     cards, others = open_cards(), open_cards()
     assert claimed(cards, "a", clock)
     cards.keep_card("inc-a", "slack", "C1:17.1")

@@ -356,6 +356,17 @@ class TestListing:
             store.commit(make.change(make.incident(name)))
         assert [i.id for i in store.incidents(Query())] == ["inc-c", "inc-b", "inc-a"]
 
+    def test_what_waits_for_a_person_is_found_until_somebody_takes_it(self, store, make):
+        """Escalated or asked, however many others ended since; not of a replay, and not what nobody is asked about."""
+        rows = {"asked": Phase.ASKED, "escalated": Phase.ESCALATED, "open": Phase.OPEN, "over": Phase.RESOLVED}
+        for n, (name, phase) in enumerate(rows.items()):
+            store.commit(make.change(make.incident(name, phase=phase, opened_at=make.at(n))))
+        store.commit(make.change(make.incident("replayed", run="replay-1", phase=Phase.ESCALATED)))
+        assert [i.id for i in store.unattended()] == ["escalated", "asked"]
+        assert [i.id for i in store.unattended(1)] == ["escalated"]
+        store.commit(make.change(store.load("escalated").with_(assignee="ben")))
+        assert [i.id for i in store.unattended()] == ["asked"]
+
 
 class TestTimelineAndPlans:
     def test_the_timeline_is_in_the_order_of_the_commits(self, store, make):

@@ -427,7 +427,7 @@ def test_an_instance_that_died_over_its_first_message_does_not_silence_the_incid
     incident = here.told.until(lambda i: i.phase is Phase.ASKED, limit_s=300)
     here.slack.broken = 0
     (_, other), databases = instances(here, tmp_path)
-    other.cards.claim_card(incident.id, "slack", "dead", now=here.told.clock.now(), for_s=120)
+    other.cards.claim_card(incident.id, "slack", "dead", reference=None, now=here.told.clock.now(), for_s=120)
     assert isinstance(tell_people(other, incident.id)["slack"], NotifyInProgress)
     assert here.slack.messages == {}
     here.told.clock.step(120)

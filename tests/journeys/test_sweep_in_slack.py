@@ -44,7 +44,7 @@ def test_it_is_told_once_and_approved_by_a_press(slack) -> None:
     ask_sweep(context, sweep)
     notifier = notifier_of(slack)
     assert isinstance(notifier, SweepNotifier)
-    notifier.tell_sweep(sweep)
+    notifier.tell_sweep(sweep, answered="", reference=None)
     assert (len(slack.messages), slack.errors) == (1, [])
     collapsed = []
     gate = DecideService(
@@ -78,4 +78,4 @@ def test_slack_that_refuses_is_an_error_that_telling_survives(slack) -> None:
     """Typed; who asks goes on without it."""
     slack.refuse = "channel_not_found"
     with pytest.raises(DependencyFailed, match="channel_not_found"):
-        notifier_of(slack).tell_sweep(a_sweep())
+        notifier_of(slack).tell_sweep(a_sweep(), answered="", reference=None)

@@ -43,8 +43,7 @@ class SlackNotifier:
     reference has a fourth part, how many groups were. Where nobody took note of what waits for a person, the reply
     mentions the owner and is shown in the channel too. Everything new is one reply, so that what Slack refuses is said
     again whole. A line is said twice where nobody knows that it was said: Slack's answer did not arrive, the process
-    ended before the reference was kept, or it could not be kept. So it is where two processes tell of an incident at
-    the same moment: only its first message is claimed, and each replies from where the kept reference stood.
+    ended before the reference was kept, or it could not be kept.
 
     Args:
         client: Slack's own client, without retries of its own.
@@ -95,15 +94,20 @@ class SlackNotifier:
             self._lock.release()
         return found
 
-    def tell_sweep(self, sweep: Sweep) -> None:
-        """Post a load measurement that waits for an answer; see the port.
+    def tell_sweep(self, sweep: Sweep, *, answered: str, reference: str | None) -> str:
+        """Post a load measurement, or take the buttons off where it was answered; see the port.
 
         Raises:
             RateLimited: Slack wants us to wait.
             DependencyFailed: Slack did not answer, or refused.
         """
-        message = sweep_message(sweep, redact=self._redact, console_url=self._console_url)
-        self._call("chat.postMessage", channel=self._channel, **_STILL, **message)
+        message = sweep_message(sweep, redact=self._redact, console_url=self._console_url, answered=answered)
+        if reference is not None:
+            channel, _, ts = reference.partition("/")
+            self._call("chat.update", channel=channel, ts=ts, parse="none", **message)
+            return reference
+        posted = self._call("chat.postMessage", channel=self._channel, **_STILL, **message)
+        return f"{posted['channel']}/{posted['ts']}"
 
     def send_test(self) -> None:
         """Post a test; see the port."""

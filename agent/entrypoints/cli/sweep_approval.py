@@ -34,6 +34,7 @@ def approve(app: "App", folders: list[str], *, by: str | None, shown_id: str | N
     from agent.core.decision.decision import Channel
     from agent.ports.stage_context import Owner
     from agent.stages.grant_sweep import grant_sweep
+    from agent.stages.tell_sweep import tell_sweep
 
     kept = open_folder(Path(folders[0])) if len(folders) == 1 else None
     sweep = kept.sweep() if kept is not None else None
@@ -41,10 +42,12 @@ def approve(app: "App", folders: list[str], *, by: str | None, shown_id: str | N
         raise InputRejected("no sweep was approved", why="want one folder of a planned sweep", hint="name its --out")
     _check_shown(sweep, shown_id)
     who = by or user_name()
-    done = grant_sweep(app.contexts[Owner.DECIDE], sweep.request, who=who, channel=Channel.COMMAND_LINE, verified=False)
+    context = app.contexts[Owner.DECIDE]
+    done = grant_sweep(context, sweep.request, who=who, channel=Channel.COMMAND_LINE, verified=False)
     grant = done.grant
     if grant is not None:
         kept.keep(grant)
+        tell_sweep(context, sweep.request.id)
     if as_json:
         ends_at = grant.expires_at.isoformat() if grant is not None else None
         said = {"sweep": sweep.request.id, "approved_by": who, "expires_at": ends_at}

@@ -8,8 +8,8 @@ from pydantic import AwareDatetime, ValidationError
 
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
+from agent.core.incident.renotify import is_unattended
 from agent.core.incident.search import IncidentSearch
-from agent.core.intake.signal import LIVE
 from agent.core.value import Value
 from agent.entrypoints.console import answer_result
 from agent.entrypoints.console.command_routes import command_forms
@@ -56,7 +56,7 @@ class Row(Value):
 
 def list_context(world: StageContext, asked: Asked, now: datetime) -> dict[str, Any]:
     """Return what the list is made of: what was looked for, newest first; or what is open, then what ended by pages."""
-    listed = _searched(world, asked) if asked.search.narrow else _by_state(world, asked)
+    listed = _searched(world, asked) if asked.search.narrow else _by_state(world, asked, now)
     rows = sorted((row_of(i, now) for i in listed.incidents), key=_order)
     open_count = sum(not row.incident.ended for row in rows)
     return {
@@ -79,15 +79,29 @@ def list_context(world: StageContext, asked: Asked, now: datetime) -> dict[str, 
     }
 
 
-def _by_state(world: StageContext, asked: Asked) -> FoundIncidents:
-    still_open = () if asked.before else _named(world, asked, open_only=True).incidents[:OPEN_SHOWN]
+def _by_state(world: StageContext, asked: Asked, now: datetime) -> FoundIncidents:
+    still_open = () if asked.before else _open_shown(world, asked, now)
     if asked.open_only:
         return FoundIncidents(incidents=still_open, further_before=None, looked=len(still_open))
     looked = _named(world, asked, open_only=False)
     every_ended = tuple(i for i in looked.incidents if i.ended)
     ended = every_ended[:ENDED_SHOWN]
     further = ended[-1].opened_at if len(every_ended) > ENDED_SHOWN else looked.further_before
-    return FoundIncidents(incidents=(*still_open, *ended), further_before=further, looked=looked.looked)
+    untaken = () if asked.before else _untaken(world, asked)
+    shown = {i.id: i for i in (*still_open, *ended, *untaken)}
+    return FoundIncidents(incidents=tuple(shown.values()), further_before=further, looked=looked.looked)
+
+
+def _open_shown(world: StageContext, asked: Asked, now: datetime) -> tuple[Incident, ...]:
+    """What is open, the newest, and before them what waits for an answer."""
+    found = _named(world, asked, open_only=True).incidents
+    return tuple(sorted(found, key=lambda incident: _order(row_of(incident, now)))[:OPEN_SHOWN])
+
+
+def _untaken(world: StageContext, asked: Asked) -> tuple[Incident, ...]:
+    """What is escalated to nobody yet, however long ago; the newest ends are no reason to leave it out."""
+    part = asked.service.casefold()
+    return tuple(i for i in world.store.unattended() if _is_untaken(i) and part in i.service.casefold())
 
 
 def _searched(world: StageContext, asked: Asked) -> FoundIncidents:
@@ -130,8 +144,7 @@ def _order(row: Row) -> tuple[int, float]:
 
 def _is_untaken(incident: Incident) -> bool:
     """Whether a person must take over, and nobody has said that they do."""
-    taken = incident.acknowledged or incident.assignee or incident.replan
-    return incident.phase is Phase.ESCALATED and incident.run == LIVE and not taken
+    return incident.phase is Phase.ESCALATED and is_unattended(incident)
 
 
 def _older(asked: Asked, oldest: datetime) -> tuple[tuple[str, str], ...]:

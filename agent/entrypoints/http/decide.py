@@ -29,6 +29,7 @@ from agent.stages.decide_sweep import AskedSweep, SweepAnswer, answer_sweep, ask
 from agent.stages.incident_command import carry_out
 from agent.stages.plan_to_decision import DecisionRequest, NotRecorded, plan_to_decision
 from agent.stages.request_change import withdraw_request
+from agent.stages.tell_sweep import answer_text
 
 SLACK_PATH = "/slack/actions"
 WEBHOOK_PATH = "/webhooks/"
@@ -168,10 +169,7 @@ def _collapse(service: DecideService, press: Press, done: AskedSweep) -> None:
     """Take the buttons off the message of a load measurement that was answered, for everybody."""
     if press.reply_to is None:
         return
-    by = done.grant.approver if done.grant is not None else done.rejected_by
-    known = service.world.rules.policy.approver(Channel.SLACK, by)
-    name = known.name if known is not None else by
-    said = f"Approved by {name}; it starts when its command runs." if done.grant is not None else f"Rejected by {name}."
+    said = answer_text(service.world, done)
     message = sweep_message(done.sweep, redact=service.world.rules.redact, console_url="", answered=said)
     service.replace(press.reply_to, message)
 

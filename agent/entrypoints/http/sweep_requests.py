@@ -13,6 +13,7 @@ from agent.entrypoints.http.decide_service import DecideService, until
 from agent.entrypoints.http.operator_request import read_body, use_token_once
 from agent.presentation.sweep.plan_text import plan_lines
 from agent.stages.decide_sweep import AskedSweep, SweepAnswer, answer_sweep, asked_sweeps
+from agent.stages.tell_sweep import tell_sweep
 
 SWEEP_ID = r"^sweep-[0-9a-f]{6,64}$"
 
@@ -69,6 +70,7 @@ def answer(
     done = service.workers.within(
         service.answer_s, lambda: use_token_once(service, principal, sent.sweep, record), what="nothing was recorded"
     )
+    tell_sweep(service.world, sent.sweep)
     return json_response(shown(done))
 
 

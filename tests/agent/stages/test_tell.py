@@ -1,4 +1,4 @@
-"""The first message is claimed before it is sent; what failed is free at once, and nobody is silenced for ever."""
+"""Who shows an incident claims that first; what failed is free at once, and nobody is silenced for ever."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,12 +26,14 @@ class Told:
     """A notifier that notes what it showed, and does first what it is told to do."""
 
     def __init__(self) -> None:
-        self.first, self.references = lambda: None, []
+        self.first, self.references, self.lines = lambda: None, [], []
 
     def tell(self, incident, timeline, *, reference):
         self.first()
         self.references.append(reference)
-        return reference or f"place-{len(self.references)}"
+        known = int(reference.partition("-")[2]) if reference else 0
+        self.lines += [event.what for event in timeline[known:]]
+        return f"place-{len(timeline)}"
 
 
 class Unkept(MemoryCards):
@@ -80,6 +82,25 @@ def test_who_comes_while_the_first_message_is_sent_sends_none_and_changes_it_lat
     assert [type(error) for error in met[0].values()] == [NotifyInProgress]
     assert tell_people(rival(context), "inc-a") == {}
     assert told.references == [None, "place-1"]
+
+
+def test_of_two_who_tell_of_one_step_at_the_same_moment_one_says_it(scene) -> None:
+    """Both saw the message as it stood before; the second is refused, and finds nothing left to say later."""
+    context, told, _ = scene
+    assert tell_people(context, "inc-a") == {}
+    incident = context.store.load("inc-a")
+    context.store.commit(Change(incident=incident, events=(Event(at=T0, phase=Phase.OPEN, what="moved"),)))
+    met = []
+
+    def meanwhile() -> None:
+        told.first = lambda: None
+        met.append(tell_people(rival(context), "inc-a"))
+
+    told.first = meanwhile
+    assert tell_people(context, "inc-a") == {}
+    assert [type(error) for error in met[0].values()] == [NotifyInProgress]
+    assert tell_people(rival(context), "inc-a") == {}
+    assert told.lines == ["opened", "moved"]
 
 
 def test_what_was_not_told_is_free_at_once_for_whoever_comes_next(scene) -> None:

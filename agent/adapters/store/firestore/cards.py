@@ -11,8 +11,8 @@ from agent.adapters.store.row_json import to_us
 class FirestoreCards:
     """Keeps the promises of :class:`agent.ports.stage_context.Cards`.
 
-    One document is both: with ``holder`` and ``until`` (microseconds) while the first message is claimed, with
-    ``reference`` once it stands.
+    One document is both: with ``reference`` once a message stands, with ``holder`` and ``until`` (microseconds) while
+    somebody shows it.
 
     Args:
         documents: The database of the incidents.
@@ -24,25 +24,27 @@ class FirestoreCards:
     def card(self, incident_id: str, notifier: str) -> str | None:
         """Return the reference of the message, or None; see the port."""
         found = self._documents.get(_path(incident_id, notifier))
-        return None if found is None or "reference" not in found.data else str(found.data["reference"])
+        return None if found is None else _reference(found.data)
 
     def keep_card(self, incident_id: str, notifier: str, reference: str) -> None:
         """Keep the reference; see the port."""
         self._documents.put(_path(incident_id, notifier), {"reference": reference})
 
-    def claim_card(self, incident_id: str, notifier: str, holder: str, *, now: datetime, for_s: float) -> bool:
-        """Take the right to show it first; see the port."""
+    def claim_card(
+        self, incident_id: str, notifier: str, holder: str, *, reference: str | None, now: datetime, for_s: float
+    ) -> bool:
+        """Take the right to show it; see the port."""
         path = _path(incident_id, notifier)
         claim: Data = {"holder": holder, "until": to_us(now + timedelta(seconds=for_s))}
-        if self._documents.create(path, claim):
+        if reference is None and self._documents.create(path, claim):
             return True
         found = self._documents.get(path)
-        if found is None or "reference" in found.data:
+        if found is None or _reference(found.data) != reference:
             return False
-        if found.data["holder"] != holder and to_us(now) < found.data["until"]:
+        if found.data.get("holder", holder) != holder and to_us(now) < found.data["until"]:
             return False
         try:
-            self._documents.write([Write(path=path, data=claim, stamp=found.stamp)])
+            self._documents.write([Write(path=path, data=found.data | claim, stamp=found.stamp)])
         except Rival:
             return False  # somebody else took it over; or our own answer was lost, and asked again it is ours
         return True
@@ -54,7 +56,11 @@ class FirestoreCards:
         if found is None or found.data.get("holder") != holder:
             return
         with suppress(Rival):  # taken over meanwhile
-            self._documents.write([Write(path=path, data={"holder": holder, "until": 0}, stamp=found.stamp)])
+            self._documents.write([Write(path=path, data=found.data | {"until": 0}, stamp=found.stamp)])
+
+
+def _reference(data: Data) -> str | None:
+    return str(data["reference"]) if "reference" in data else None
 
 
 def _path(incident_id: str, notifier: str) -> str:

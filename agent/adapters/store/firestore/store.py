@@ -17,6 +17,7 @@ from agent.adapters.store.firestore.errors import Rival
 from agent.adapters.store.firestore.mark import FirestoreMark
 from agent.adapters.store.row_json import from_text, from_us, to_text, to_us
 from agent.core.incident.incident import Event, Incident
+from agent.core.incident.renotify import is_unattended
 from agent.core.intake.signal import Signal, in_order
 from agent.core.plan.plan import Plan
 from agent.errors import StateConflict
@@ -31,6 +32,7 @@ INDEXES: Final = (
     ("incidents", (("run", "ASCENDING"), ("opened_at", "DESCENDING"))),
     ("incidents", (("service", "ASCENDING"), ("opened_at", "DESCENDING"))),
     ("incidents", (("is_open", "ASCENDING"), ("opened_at", "DESCENDING"))),
+    ("incidents", (("unattended", "ASCENDING"), ("opened_at", "DESCENDING"))),
 )
 """Composite indexes that Terraform makes; queries of several equal fields are joined from them."""
 
@@ -197,6 +199,12 @@ class FirestoreStore(FirestoreMark):
         found = self._documents.select("incidents", where=where, order=(("opened_at", True),), limit=query.limit)
         return tuple(from_text(Incident, f.data["body"]) for f in found)
 
+    def unattended(self, limit: int = 200) -> tuple[Incident, ...]:
+        """Return what waits for a person and nobody took on, newest first; see the port."""
+        where = (("unattended", "==", True),)
+        found = self._documents.select("incidents", where=where, order=(("opened_at", True),), limit=limit)
+        return tuple(from_text(Incident, f.data["body"]) for f in found)
+
     def timeline(self, incident_id: str) -> tuple[Event, ...]:
         """Return the timeline in the order it was committed; see the port."""
         found = self._documents.select(f"{document_path('incidents', incident_id)}/timeline")
@@ -321,6 +329,7 @@ def _incident_data(incident: Incident, change: Change, before: Found | None) -> 
         "run": incident.run,
         "service": incident.service,
         "is_open": not incident.ended,
+        "unattended": is_unattended(incident),
         "opened_at": to_us(incident.opened_at),
         "due_at": None if incident.wakes_at is None else to_us(incident.wakes_at),
         "latest_at": max(own, before.data["latest_at"]) if before is not None else own,

@@ -8,6 +8,7 @@ from agent.adapters.store.conflict import head_moved, missing, plan_stored, sign
 from agent.adapters.store.memory.mark import MemoryMark
 from agent.adapters.store.row_json import from_text, to_text
 from agent.core.incident.incident import Event, Incident
+from agent.core.incident.renotify import is_unattended
 from agent.core.intake.signal import Signal, in_order
 from agent.core.plan.plan import Plan
 from agent.ports.bus import Message
@@ -130,6 +131,13 @@ class MemoryStore(MemoryMark):
         found = _matching((from_text(Incident, body) for body in bodies), query)
         return tuple(sorted(found, key=lambda i: (i.opened_at, i.id), reverse=True)[: query.limit])
 
+    def unattended(self, limit: int = 200) -> tuple[Incident, ...]:
+        """Return what waits for a person and nobody took on, newest first; see the port."""
+        with self._lock:
+            bodies = tuple(self._incidents.values())
+        found = (i for i in (from_text(Incident, body) for body in bodies) if is_unattended(i))
+        return tuple(sorted(found, key=lambda i: (i.opened_at, i.id), reverse=True)[:limit])
+
     def timeline(self, incident_id: str) -> tuple[Event, ...]:
         """Return the timeline in the order it was committed; see the port."""
         with self._lock:
@@ -204,12 +212,14 @@ class MemoryCards:
             self._references[incident_id, notifier] = reference
             self._claims.pop((incident_id, notifier), None)
 
-    def claim_card(self, incident_id: str, notifier: str, holder: str, *, now: datetime, for_s: float) -> bool:
-        """Take the right to show it first; see the port."""
+    def claim_card(
+        self, incident_id: str, notifier: str, holder: str, *, reference: str | None, now: datetime, for_s: float
+    ) -> bool:
+        """Take the right to show it; see the port."""
         slot = (incident_id, notifier)
         with self._lock:
             held = self._claims.get(slot)
-            if slot in self._references or (held is not None and held[0] != holder and now < held[1]):
+            if self._references.get(slot) != reference or (held is not None and held[0] != holder and now < held[1]):
                 return False
             self._claims[slot] = (holder, now + timedelta(seconds=for_s))
             return True

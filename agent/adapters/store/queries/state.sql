@@ -32,13 +32,17 @@ SELECT body FROM incidents WHERE id = :id;
 SELECT version FROM incidents WHERE id = :id;
 
 -- name: incident_create
-INSERT INTO incidents (id, version, run, service, is_open, opened_at, due_at, body)
-VALUES (:id, 1, :run, :service, :is_open, :opened_at, :due_at, :body)
+INSERT INTO incidents (id, version, run, service, is_open, unattended, opened_at, due_at, body)
+VALUES (:id, 1, :run, :service, :is_open, :unattended, :opened_at, :due_at, :body)
 ON CONFLICT (id) DO NOTHING;
 
 -- name: incident_replace
-UPDATE incidents SET version = :version + 1, is_open = :is_open, due_at = :due_at, body = :body
+UPDATE incidents
+SET version = :version + 1, is_open = :is_open, unattended = :unattended, due_at = :due_at, body = :body
 WHERE id = :id AND version = :version;
+
+-- name: incidents_unattended
+SELECT body FROM incidents WHERE unattended = 1 ORDER BY opened_at DESC, id DESC LIMIT :limit;
 
 -- name: incidents_due
 SELECT id FROM incidents WHERE due_at <= :now ORDER BY due_at, id LIMIT :limit;
@@ -83,7 +87,7 @@ ON CONFLICT (incident, notifier) DO UPDATE SET reference = excluded.reference;
 -- name: card_claim
 INSERT INTO card_claims (incident, notifier, holder, until)
 SELECT :incident, :notifier, :holder, :until
-WHERE NOT EXISTS (SELECT 1 FROM cards WHERE incident = :incident AND notifier = :notifier)
+WHERE (SELECT reference FROM cards WHERE incident = :incident AND notifier = :notifier) IS :reference
 ON CONFLICT (incident, notifier) DO UPDATE SET holder = excluded.holder, until = excluded.until
 WHERE holder = excluded.holder OR until <= :now;
 

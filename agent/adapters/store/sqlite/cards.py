@@ -33,12 +33,15 @@ class SqliteCards:
             db.execute(SQL["card_keep"], row)
             db.execute(SQL["card_claim_drop"], row)
 
-    def claim_card(self, incident_id: str, notifier: str, holder: str, *, now: datetime, for_s: float) -> bool:
-        """Take the right to show it first; see the port."""
+    def claim_card(
+        self, incident_id: str, notifier: str, holder: str, *, reference: str | None, now: datetime, for_s: float
+    ) -> bool:
+        """Take the right to show it; see the port."""
         until = to_us(now + timedelta(seconds=for_s))
-        row = {"incident": incident_id, "notifier": notifier, "holder": holder, "now": to_us(now), "until": until}
-        with self._database.writing() as db:
-            return db.execute(SQL["card_claim"], row).rowcount > 0
+        row = {"incident": incident_id, "notifier": notifier, "holder": holder, "reference": reference}
+        times = {"now": to_us(now), "until": until}
+        with self._database.writing(durable=False) as db:
+            return db.execute(SQL["card_claim"], row | times).rowcount > 0
 
     def release_card(self, incident_id: str, notifier: str, holder: str) -> None:
         """Give the right back; see the port."""

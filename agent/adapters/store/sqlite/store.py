@@ -10,6 +10,7 @@ from agent.adapters.store.named_sql import queries
 from agent.adapters.store.row_json import from_text, from_us, to_text, to_us
 from agent.adapters.store.sqlite.mark import SqliteMark
 from agent.core.incident.incident import Event, Incident
+from agent.core.incident.renotify import is_unattended
 from agent.core.intake.signal import Signal
 from agent.core.plan.plan import Plan
 from agent.ports.bus import Message
@@ -123,6 +124,11 @@ class SqliteStore(SqliteMark):
         select = f"SELECT body FROM incidents WHERE {where} ORDER BY opened_at DESC, id DESC LIMIT :limit"  # noqa: S608
         return tuple(from_text(Incident, body) for (body,) in self._database.ask(select, values))
 
+    def unattended(self, limit: int = 200) -> tuple[Incident, ...]:
+        """Return what waits for a person and nobody took on, newest first; see the port."""
+        found = (from_text(Incident, body) for body in self._texts("incidents_unattended", {"limit": limit}))
+        return tuple(incident for incident in found if is_unattended(incident))
+
     def timeline(self, incident_id: str) -> tuple[Event, ...]:
         """Return the timeline in the order it was committed; see the port."""
         return tuple(from_text(Event, body) for body in self._texts("timeline", {"incident": incident_id}))
@@ -176,6 +182,7 @@ def _incident_row(incident: Incident, read: int) -> dict[str, object]:
         "run": incident.run,
         "service": incident.service,
         "is_open": 0 if incident.ended else 1,
+        "unattended": int(is_unattended(incident)),
         "opened_at": to_us(incident.opened_at),
         "due_at": None if incident.wakes_at is None else to_us(incident.wakes_at),
         "body": to_text(incident),

@@ -16,6 +16,7 @@ from agent.ports.stage_context import Owner
 from agent.presentation.sweep.plan_text import plan_lines
 from agent.stages.decide_sweep import WHY_CHARS, AskedSweep, SweepAnswer, answer_sweep, asked_sweep, asked_sweeps
 from agent.stages.grant_sweep import may_not_answer
+from agent.stages.tell_sweep import tell_sweep
 
 FORM: Final = "sweep"
 NOT_ANSWERED: Final = ("Not answered", "The load measurement was not answered")
@@ -58,6 +59,7 @@ def _add_one(app: Flask, console: PageContext) -> None:
             answer_sweep(console.world, _word(console, person, sweep_id, Choice(answer)))
         except SreError as error:
             return answer_page(console, person, failed(error, words=NOT_ANSWERED))
+        tell_sweep(console.world, sweep_id)
         return redirect(f"{request.script_root}/sweeps/{sweep_id}", HTTPStatus.SEE_OTHER)
 
 

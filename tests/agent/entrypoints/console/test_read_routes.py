@@ -338,6 +338,20 @@ def test_many_newer_ends_hide_no_open_incident(stage, browser):
     assert "Older incidents" in page
 
 
+def test_many_newer_ends_hide_nothing_that_was_escalated_to_nobody(stage, browser):
+    """It stays on the first page until somebody takes it, and is found once on the pages of its time as well."""
+    escalated = stage.escalated(stage.said(stage.waiting("patient"), Choice.REJECT, why="no"))
+    for n in range(55):
+        stage.clock.step(1)
+        stage.move(stage.diagnosed(stage.open(f"svc-{n}")), Phase.SELF_RECOVERED, "closed", ended_why="it closed")
+    assert text(browser, "/").count(f'href="/incidents/{escalated.id}"') == 1
+    assert f"/incidents/{escalated.id}" in text(browser, "/?service=patient")
+    assert f"/incidents/{escalated.id}" not in text(browser, "/?service=svc-3")
+    taken = stage.world.store.load(escalated.id).with_(assignee="ben")
+    stage.world.store.commit(Change(incident=taken))
+    assert f"/incidents/{escalated.id}" not in text(browser, "/")
+
+
 @pytest.mark.parametrize("before", ["x", "2026", "2026-01-01T00:00:00", "9" * 500, "%00"])
 def test_a_strange_page_is_refused_in_words(browser, before):
     assert browser.get(f"/?before={before}").status_code == 400

@@ -9,6 +9,8 @@ from agent.adapters.store.named_sql import migrations
 from agent.adapters.store.sqlite.control import SqliteControlStore
 from agent.adapters.store.sqlite.database import SqliteDatabase, connect
 from agent.adapters.store.sqlite.schema import Kind, prepare
+from agent.adapters.store.sqlite.store import SqliteStore
+from agent.core.incident.phase import Phase
 from agent.errors import InputRejected
 
 OLD = ((1, "CREATE TABLE a (b);"),)
@@ -147,3 +149,15 @@ def test_a_sqlite_that_is_too_old_is_refused_before_anything_is_written(tmp_path
     ):
         SqliteDatabase(tmp_path / "s.db", Kind.STATE)
     assert (tmp_path / "s.db").read_bytes() == b""
+
+
+def test_what_was_escalated_before_an_upgrade_is_found_unless_somebody_has_it(tmp_path, make):
+    """A file of version 6 told escalated incidents apart in their bodies alone."""
+    old = prepared(tmp_path / "s.db", migrations("state")[:6])
+    for name, phase, assignee in (("e", Phase.ESCALATED, ""), ("t", Phase.ESCALATED, "ben"), ("r", Phase.RESOLVED, "")):
+        body = make.incident(name, phase=phase, assignee=assignee, ended_why='"phase":"ESCALATED"').model_dump_json()
+        old.execute("INSERT INTO incidents VALUES (?, 1, 'live', 'gemma', 0, 1, NULL, ?)", (name, body))
+    old.close()
+    database = SqliteDatabase(tmp_path / "s.db", Kind.STATE)
+    assert [incident.id for incident in SqliteStore(database).unattended()] == ["e"]
+    database.close()
