@@ -143,6 +143,7 @@ def accelerator_from_entry(entry: Mapping[str, Any]) -> AcceleratorFacts:
         small_batch=bool(entry.get("small_batch", False)),
         default_batched_tokens=entry.get("default_batched_tokens"),
         load_bytes=_gib(entry.get("load_gib", (0, 0, 0))),
+        multiprocessors=entry.get("multiprocessors"),
     )
 
 

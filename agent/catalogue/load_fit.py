@@ -42,9 +42,10 @@ _WIDE_RECURRENT = 0.3
 
 _WIDE_EXPERTS, _NARROW_REST = 0.17, 0.12
 """With experts beside them they mostly quantise the experts alone: Qwen 3 Next 80B and Qwen 3.5 122B as AWQ print 22.53
-and 36.73 GiB on each of two cards (0.13.0, 0.16.1). One layer in ten of the experts wider is the heaviest that was seen
-(QuantTrio, Qwen 3.6 35B-A3B as AWQ: 11.62 GiB on each of two), everything narrow the lightest that can be. NVIDIA's
-own checkpoints quantise every linear layer."""
+and 36.73 GiB on each of two cards (0.13.0, 0.16.1), 35B-A3B as GPTQ 21.05. In NVFP4 recurrent layers alone stay wide:
+70.47 GiB for the 122B (Sehyo), 21.86 for Qwen 3.6 35B-A3B (RedHatAI). One layer in ten of the experts wider is the
+heaviest that was seen (QuantTrio, Qwen 3.6 35B-A3B as AWQ: 11.62 GiB on each of two), everything narrow the lightest
+that can be. NVIDIA's own checkpoints quantise every linear layer."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,7 +136,8 @@ class ModelCatalogue:
         uncertainty = max(0.03, chosen.uncertainty)
         if chosen.bytes_per_param < 1 and any(layer.recurrent is not None for layer in base.layers):
             if any(layer.experts for layer in base.layers) and not name.lower().startswith("nvidia/"):
-                chosen = replace(chosen, groups=chosen.groups & {TensorGroup.EXPERTS})
+                narrow = chosen.groups - {TensorGroup.RECURRENT} if chosen.scheme == "nvfp4" else {TensorGroup.EXPERTS}
+                chosen = replace(chosen, groups=chosen.groups & narrow)
                 heavier, uncertainty = max(heavier, _WIDE_EXPERTS), max(uncertainty, _NARROW_REST)
             else:
                 heavier = max(heavier, _WIDE_RECURRENT)
@@ -291,12 +293,17 @@ def _load_models(document: dict[str, Any]) -> ModelCatalogue:
                 by_shape.setdefault(_shape(sibling["id"].rsplit("/", 1)[-1].lower()), facts)
             for variant in entry["variants"]:
                 facts = variant_of(base, variant, {key: scheme.facts for key, scheme in schemes.items()})
-                if facts.quant.widths:  # a mixed layout is its publisher's own: another's of that name is a guess
+                if _is_mixed(facts):  # its publisher's own: another's checkpoint of that name is a guess
                     by_name[variant["id"].lower()] = facts
                 else:
                     _enter(by_name, variant["id"], facts)
     _refuse(mistakes, "models.json")
     return ModelCatalogue(by_name=by_name, by_shape=by_shape, schemes=schemes)
+
+
+def _is_mixed(facts: ModelFacts) -> bool:
+    leaves_wide = TensorGroup.RECURRENT not in facts.quant.groups and facts.served_bytes is None
+    return bool(facts.quant.widths) or (leaves_wide and any(layer.recurrent is not None for layer in facts.layers))
 
 
 def _enter(by_name: dict[str, ModelFacts], name: str, facts: ModelFacts) -> None:

@@ -17,6 +17,7 @@ class TensorGroup(StrEnum):
     PER_LAYER_EMBEDDINGS = "per_layer_embeddings"
     LM_HEAD = "lm_head"
     ATTENTION = "attention"
+    RECURRENT = "recurrent"
     MLP = "mlp"
     EXPERTS = "experts"
     PER_LAYER_PROJECTIONS = "per_layer_projections"
@@ -253,6 +254,7 @@ class AcceleratorFacts:
         small_batch: vLLM's default batch stays small although the card is large.
         default_batched_tokens: The platform's own default batch, None for the general rule.
         load_bytes: What loading takes beyond the weights and is printed with them (workspaces of the libraries).
+        multiprocessors: How many it has; None where no rule asks for them.
     """
 
     name: str
@@ -270,6 +272,7 @@ class AcceleratorFacts:
     small_batch: bool = False
     default_batched_tokens: int | None = None
     load_bytes: Bounds = _NOTHING
+    multiprocessors: int | None = None
 
     @property
     def is_gpu(self) -> bool:
@@ -310,6 +313,7 @@ class VersionRules:
         widens_sliding_windows: Sliding layers beside full ones keep every token.
         captures_by_eights: Graphs are captured for every eighth size up to the largest, not every sixteenth from 256.
         captures_all_sizes: The largest captured size is 512 however few sequences are asked for.
+        sets_descriptors_aside: Gated delta nets run kernels with tensor descriptors while memory is profiled.
         flash_2_graph_buffers: FlashAttention 2 keeps buffers for every captured size.
         counts_context: The budget pays for everything that is in use on the device, the CUDA context included.
         large_batch_on_a100: Every card of 70 GiB and more gets the large default batch.
@@ -349,6 +353,7 @@ class VersionRules:
     widens_sliding_windows: bool = False
     captures_by_eights: bool = False
     captures_all_sizes: bool = False
+    sets_descriptors_aside: bool = False
     flash_2_graph_buffers: bool = False
     counts_context: bool = False
     large_batch_on_a100: bool = False

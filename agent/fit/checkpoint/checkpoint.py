@@ -23,7 +23,7 @@ _COMPARED: Final = (
 _NEGLIGIBLE: Final = 0.002
 """Share by which two sizes in bytes may differ before they contradict: bundled ones are partly arithmetic."""
 
-_BLOCKS: Final = frozenset({TensorGroup.ATTENTION, TensorGroup.MLP, TensorGroup.EXPERTS})
+_LINEARS: Final = frozenset({TensorGroup.ATTENTION, TensorGroup.RECURRENT, TensorGroup.MLP, TensorGroup.EXPERTS})
 _LISTED: Final = 8
 """Missing layers that are listed one by one."""
 
@@ -176,7 +176,7 @@ def contradictions(bundled: ModelFacts, read: ModelFacts) -> tuple[str, ...]:
 def _all_layers(config: ConfigReader, count: TensorCount, *, source: str) -> tuple[str, ...]:
     """Refuse a checkpoint that lacks layers; return what has to be taken for granted where names do not tell."""
     wanted = (config.section("text_config") or config).positive("num_hidden_layers", 2**16)
-    if not count.layers and _BLOCKS & count.by_group.keys():
+    if not count.layers and _LINEARS & count.by_group.keys():
         return (f"that all {wanted} layers are there, for the tensors' names do not tell",)
     missing = sorted(set(range(wanted)) - count.layers)
     if missing:
@@ -234,7 +234,6 @@ def _lend(read: TowerFacts | None, kin: TowerFacts | None) -> TowerFacts | None:
     return read if read is None or kin is None else replace(kin, params=read.params)
 
 
-_LINEARS: Final = frozenset({TensorGroup.ATTENTION, TensorGroup.MLP, TensorGroup.EXPERTS})
 _PLAIN: Final = frozenset({"BF16", "F16", "F32"})
 
 

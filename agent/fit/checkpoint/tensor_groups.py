@@ -43,7 +43,7 @@ _BY_BLOCK: Final = {
     "self_attn": TensorGroup.ATTENTION,
     "attention": TensorGroup.ATTENTION,
     "attn": TensorGroup.ATTENTION,
-    "linear_attn": TensorGroup.ATTENTION,
+    "linear_attn": TensorGroup.RECURRENT,
     "self_attention": TensorGroup.ATTENTION,
     "mixer": TensorGroup.ATTENTION,
     "mlp": TensorGroup.MLP,

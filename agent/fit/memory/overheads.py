@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from agent.fit.bounds import GIB, Bounds
+from agent.fit.bounds import GIB, MIB, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.weights import tower_is_built, tower_share
-from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup, TowerFacts
+from agent.fit.model_and_hardware import (
+    AcceleratorFacts,
+    AcceleratorKind,
+    ModelFacts,
+    TensorGroup,
+    TowerFacts,
+    VersionRules,
+)
 
 SAMPLER_BYTES_PER_LOGIT = 14.5
 NATIVE_SAMPLER_BYTES_PER_LOGIT = 33.0
@@ -19,6 +26,8 @@ TRITON_SAMPLER_BYTES_PER_LOGIT = 20.0
 """Most the kernels of older cards are taken to need per logit: scores in 4 bytes, copied for penalties and sums."""
 
 _FLASHINFER_SAMPLER = (9, 0)
+_BLACKWELL = (10, 0)
+_MOST_MULTIPROCESSORS = 192
 _GRAPH_LAYERS = 32
 """Depth of the models on which the graphs' cost per captured size was calibrated."""
 
@@ -100,17 +109,36 @@ def sampler_warm_up(model: ModelFacts, run: Effective, accelerator: AcceleratorF
     return Bounds(low=0, best=0, high=max(0, int(width * logits) - activations.low))
 
 
+def descriptor_memory(model: ModelFacts, accelerator: AcceleratorFacts, rules: VersionRules) -> Bounds:
+    """What Blackwell's driver keeps from the first kernel on that uses tensor descriptors, bytes per device.
+
+    The warm-up of gated delta nets runs such kernels: 3,728 MiB on 170 multiprocessors, 1,077 on 48; 0.17.1rc1 left
+    3.42 GiB less of a cache from one build to the next. Later versions use them on Hopper alone, and only if asked.
+
+    Source: vllm/model_executor/layers/fla/ops/utils.py (is_tma_supported) of 0.17.1 to 0.23.0, read 2026-11-23; issue
+    36973 and pull request 37088 of vllm-project/vllm.
+    """
+    deltas = any(layer.recurrent is not None and not layer.recurrent.is_mamba2 for layer in model.layers)
+    if not (rules.sets_descriptors_aside and deltas and accelerator.supports(_BLACKWELL)):
+        return _NONE
+    count = accelerator.multiprocessors
+    low, best, high = (int((count or _MOST_MULTIPROCESSORS) * share * MIB) for share in (20.5, 21.9, 22.5))
+    return Bounds(low=0 if count is None else low, best=best, high=high)
+
+
 def non_torch(accelerator: AcceleratorFacts, flags: Flags) -> Bounds:
     """Libraries' own memory that grows while starting: cuBLAS, attention workspaces, NCCL buffers with TP.
 
-    Where host and device share their memory, the host's own growth is counted too. On ROCm two recorded start-ups of
-    Radeons (vLLM 0.10.2 and 0.16) leave 0.9 and 2.5 GiB that CUDA does not take.
+    Where host and device share their memory, the host's own growth is counted too, that of Ray and of a second machine
+    more (13.4 and 63.2 GiB were left where 15.6 and 65.4 were the least expected; vLLM 0.10.1.1). On ROCm two recorded
+    start-ups of Radeons (vLLM 0.10.2 and 0.16) leave 0.9 and 2.5 GiB that CUDA does not take.
     """
     if accelerator.kind is AcceleratorKind.ROCM:
         return Bounds(low=GIB // 16, best=GIB, high=int(2.8 * GIB)) + (
             accelerator.peer_bytes if flags.tp > 1 else _NONE
         )
-    alone = Bounds(low=GIB // 16, best=GIB // 4, high=GIB // 2 + (4 * GIB if accelerator.unified else 0))
+    shared = (7 if flags.tp > 1 else 4) * GIB if accelerator.unified else 0
+    alone = Bounds(low=GIB // 16, best=GIB // 4, high=GIB // 2 + shared)
     return alone + accelerator.peer_bytes if flags.tp > 1 else alone
 
 

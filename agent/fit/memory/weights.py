@@ -22,8 +22,12 @@ from agent.fit.model_and_hardware import (
 _REMEMBERED = 512
 """Sums kept in memory, each of one checkpoint with one set of flags that move weights; a search asks for some 100."""
 
-_LINEARS = frozenset({TensorGroup.ATTENTION, TensorGroup.MLP, TensorGroup.EXPERTS})
+_LINEARS = frozenset({TensorGroup.ATTENTION, TensorGroup.RECURRENT, TensorGroup.MLP, TensorGroup.EXPERTS})
 _HOPPER = 9
+_NATIVE_FP8 = (8, 9)
+_SCALES = 2 / 128
+"""Bytes that a 16-bit scale for 128 parameters adds to each of them."""
+
 _TRITON_PADDING = (1, 64)
 _MODALITIES = {TensorGroup.VISION: ("image", "video"), TensorGroup.AUDIO: ("audio",)}
 
@@ -103,17 +107,31 @@ def as_kernels_hold_it(
 
     On Hopper the Triton kernel takes experts in MXFP4 nearly unpadded (61.29 GiB printed for gpt-oss 120b by 0.25.1,
     65.97 where Marlin pads them). ``--quantization fp8`` keeps the linear layers of a 16-bit checkpoint in 8 bits
-    (3.42 GiB printed for granite 4.0 micro by 0.11.0).
+    (3.42 GiB printed for granite 4.0 micro by 0.11.0). Below compute capability 8.9 Marlin takes 8-bit floats, and a
+    scale of a block of 128 x 128 becomes one of 16 bits for each 128 of a column (34.71 GiB printed for Qwen 3.5
+    35B-A3B-FP8 on an A100, 34.22 on a GB10); publishers of "dynamic" ones scale whole columns.
 
     Source: vllm/model_executor/layers/fused_moe/oracle/mxfp4.py of 0.19.0 to 0.25.1
-    (mxfp4_round_up_hidden_size_and_intermediate_size), quantization/fp8.py, read 2026-11-23.
+    (mxfp4_round_up_hidden_size_and_intermediate_size), quantization/fp8.py, utils/marlin_utils_fp8.py
+    (prepare_fp8_moe_layer_for_marlin) of 0.19.0, read 2026-11-23.
     """
     if flags.quantization == "fp8" and model.quant.scheme == "bf16":
         model = replace(model, quant=replace(model.quant, scheme="fp8", bytes_per_param=1.0005, groups=_LINEARS))
+    if model.quant.scheme.startswith("fp8") and accelerator.compute_capability is not None:
+        model = _scaled_for_marlin(model, accelerator)
     if not rules.keeps_mxfp4_unpadded or (accelerator.compute_capability or (0, 0))[0] != _HOPPER:
         return model
     layers = (replace(each, expert_padding=_TRITON_PADDING if each.expert_padding else None) for each in model.layers)
     return replace(model, layers=tuple(layers))
+
+
+def _scaled_for_marlin(model: ModelFacts, accelerator: AcceleratorFacts) -> ModelFacts:
+    if accelerator.supports(_NATIVE_FP8) or "dynamic" in model.name.lower():
+        return model
+    wider = tuple((group, int(size * (1 + _SCALES))) for group, size in model.measured_bytes if group in _LINEARS)
+    kept = tuple((group, size) for group, size in model.measured_bytes if group not in _LINEARS)
+    quant = replace(model.quant, bytes_per_param=model.quant.bytes_per_param + _SCALES)
+    return replace(model, quant=quant, measured_bytes=(*wider, *kept))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -247,7 +265,7 @@ def _layer_tensors(model: ModelFacts, layer: LayerGroup, tp: int, index: int) ->
 
     if layer.kind is AttentionKind.RECURRENT and layer.recurrent is not None:
         whole = layer.recurrent.weight_params
-        yield tensor(TensorGroup.ATTENTION, whole // tp, whole)
+        yield tensor(TensorGroup.RECURRENT, whole // tp, whole)
     elif layer.attention_params is not None:
         split = layer.attention_params - layer.replicated_params
         yield tensor(TensorGroup.ATTENTION, split // tp + layer.replicated_params, layer.attention_params)
@@ -291,8 +309,14 @@ def _up(size: int, multiple: int) -> int:
 
 
 def _bytes(model: ModelFacts, tensor: Tensor) -> int:
-    """Bytes of a tensor on the device: measured ones by its share of its group, others by its storage."""
-    measured = dict(model.measured_bytes).get(tensor.group)
+    """Bytes of a tensor on the device: measured ones by its share of its group, others by its storage.
+
+    A checkpoint whose names do not tell recurrent layers from attention has them counted there.
+    """
+    groups = dict(model.measured_bytes)
+    if tensor.group is TensorGroup.RECURRENT and tensor.group not in groups and TensorGroup.ATTENTION in groups:
+        return 0
+    measured = groups.get(tensor.group)
     if measured is not None and (stored := _stored_params(model, tensor.group)):
         return int(measured * tensor.params / stored)
     return int(tensor.params * _width(model, tensor.group))

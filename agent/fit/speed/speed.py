@@ -29,7 +29,13 @@ _EAGER_S_PER_LAYER: Final = (0.0003, 0.00005)
 SHORT_PROMPT: Final = 64
 """Tokens of a prompt of some words, with the turns that a chat template puts around it."""
 
-_DECODER: Final = (TensorGroup.ATTENTION, TensorGroup.MLP, TensorGroup.EXPERTS, TensorGroup.PER_LAYER_PROJECTIONS)
+_DECODER: Final = (
+    TensorGroup.ATTENTION,
+    TensorGroup.RECURRENT,
+    TensorGroup.MLP,
+    TensorGroup.EXPERTS,
+    TensorGroup.PER_LAYER_PROJECTIONS,
+)
 _TOWERS: Final = (TensorGroup.VISION, TensorGroup.AUDIO)
 
 

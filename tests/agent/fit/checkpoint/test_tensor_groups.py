@@ -32,7 +32,7 @@ NAMES = {
     "model.audio_tower.conformer.0.attention.attn.k_proj.weight": G.AUDIO,
     "model.norm.weight": G.OTHER,
     "model.layers.0.input_layernorm.weight": G.OTHER,
-    "model.layers.0.linear_attn.in_proj_qkvz.weight": G.ATTENTION,
+    "model.layers.0.linear_attn.in_proj_qkvz.weight": G.RECURRENT,
     "transformer.h.0.attn.c_attn.weight": G.ATTENTION,
     "transformer.wte.weight": G.EMBEDDINGS,
     "x": G.OTHER,

@@ -5,7 +5,14 @@ import pytest
 from agent.fit.bounds import GIB, independent_sum
 from agent.fit.flags.flags import parse_flags
 from agent.fit.memory.batch import effective
-from agent.fit.memory.overheads import activation_peak, draft_allowance, graph_estimate, graph_memory, non_torch
+from agent.fit.memory.overheads import (
+    activation_peak,
+    descriptor_memory,
+    draft_allowance,
+    graph_estimate,
+    graph_memory,
+    non_torch,
+)
 
 GEMMA_26B = "RedHatAI/gemma-4-26B-A4B-it-NVFP4"
 
@@ -136,3 +143,26 @@ def test_an_assistant_weighs_what_was_printed_and_caches_nothing(ask):
     assert paired.weights_bytes.best / GIB == pytest.approx(16.55, rel=0.005)
     assert paired.kv_bytes_per_request == alone.kv_bytes_per_request
     assert paired.fits is True
+
+
+@pytest.mark.parametrize(("card", "mib"), [("nvidia-rtx-5090", 3728), ("nvidia-gb10", 1077)])
+def test_blackwell_keeps_memory_for_tensor_descriptors_where_delta_nets_use_them(catalogue, card, mib):
+    """Measured in pull request 37088 of vllm-project/vllm; 0.20 uses descriptors on Hopper alone, and if asked."""
+    hybrid, plain = (catalogue.models.find(name) for name in ("Qwen/Qwen3.5-9B", "Qwen/Qwen3-8B"))
+    blackwell, hopper = catalogue.accelerator(card), catalogue.accelerator("nvidia-h100-80gb")
+    kept = descriptor_memory(hybrid, blackwell, catalogue.rules("0.19.0"))
+    assert kept.low <= mib * 2**20 <= kept.high
+    assert kept.best == pytest.approx(mib * 2**20, rel=0.03)
+    for model, where, version in (
+        (plain, blackwell, "0.19.0"),
+        (hybrid, hopper, "0.19.0"),
+        (hybrid, blackwell, "0.17.0"),
+        (hybrid, blackwell, "0.20.0"),
+    ):
+        assert descriptor_memory(model, where, catalogue.rules(version)).high == 0
+
+
+def test_a_card_whose_multiprocessors_are_not_known_may_keep_none_or_the_most(catalogue):
+    model, rules = catalogue.models.find("Qwen/Qwen3.5-9B"), catalogue.rules("0.18.0")
+    unknown = descriptor_memory(model, catalogue.accelerator("nvidia-b300"), rules)
+    assert (unknown.low, unknown.high >= 4 * GIB) == (0, True)

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.fit.bounds import GIB, MIB
 from agent.fit.flags.flags import Flags, parse_flags
-from agent.fit.memory.weights import _held, _weighing, device_tensors, head_bytes, plan_weights
+from agent.fit.memory.weights import (
+    _held,
+    _weighing,
+    as_kernels_hold_it,
+    device_tensors,
+    head_bytes,
+    plan_weights,
+)
 from agent.fit.model_and_hardware import TensorGroup
 
 CATALOGUE = load_fit_catalogue()
@@ -44,6 +51,9 @@ def plan(name, flags="", version="0.33", batch=2048):
         ("google/gemma-3-12b-it", "", 23.31, 0.004),
         ("google/gemma-3-27b-it", "", 51.45, 0.002),
         ("nvidia/Gemma-4-26B-A4B-NVFP4", "", 17.89, 0.006),
+        ("RedHatAI/Qwen3.6-35B-A3B-NVFP4", "", 21.86, 0.01),
+        ("Sehyo/Qwen3.5-122B-A10B-NVFP4", "", 70.47, 0.012),
+        ("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4", "", 69.62, 0.005),
         ("meta-llama/Llama-3.1-8B-Instruct", "--pipeline-parallel-size 2", 7.51, 0.001),
         ("meta-llama/Llama-3.1-8B-Instruct", "--pipeline-parallel-size 4", 4.26, 0.005),
         ("RedHatAI/Mistral-Small-3.1-24B-Instruct-2503-quantized.w8a8", "--tensor-parallel-size 2", 12.11, 0.012),
@@ -243,3 +253,35 @@ def test_an_encoder_in_data_mode_is_whole_on_every_rank():
     model = "Qwen/Qwen3-VL-8B-Instruct"
     split, whole = (plan(model, f"-tp 4 {more}").loaded.best for more in ("", "--mm-encoder-tp-mode data"))
     assert whole - split == pytest.approx(CATALOGUE.models.find(model).vision.params * 2 * 3 / 4, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("name", "card", "gib"),
+    [
+        ("Qwen/Qwen3.5-35B-A3B-FP8", "nvidia-a100-80gb", 34.71),
+        ("Qwen/Qwen3.5-35B-A3B-FP8", "nvidia-gb10", 34.22),
+        ("RedHatAI/Qwen3-8B-FP8-dynamic", "nvidia-a100-80gb", 8.8),
+    ],
+)
+def test_eight_bit_floats_carry_scales_of_marlin_on_older_cards(name, card, gib):
+    """Blocks of 128 x 128 become columns of 128; whole columns stay what they are."""
+    model, rules = CATALOGUE.models.find(name), CATALOGUE.rules("0.19.0")
+    held = as_kernels_hold_it(model, CATALOGUE.accelerator(card), Flags(), rules)
+    assert plan_weights(held, Flags(), rules, batched_tokens=2048).loaded.best / GIB == pytest.approx(gib, rel=0.005)
+
+
+def test_scales_of_marlin_are_added_to_bytes_that_were_read_too():
+    model = replace(CATALOGUE.models.find("Qwen/Qwen3-8B-FP8"), measured_bytes=((TensorGroup.MLP, 128 * MIB),))
+    held = as_kernels_hold_it(model, CATALOGUE.accelerator("nvidia-a100-80gb"), Flags(), CATALOGUE.rules("0.33"))
+    assert dict(held.measured_bytes)[TensorGroup.MLP] == 130 * MIB
+
+
+def test_recurrent_layers_that_names_do_not_tell_from_attention_are_counted_once():
+    model = CATALOGUE.models.find("Qwen/Qwen3.5-9B")
+    apart = ((TensorGroup.ATTENTION, GIB), (TensorGroup.RECURRENT, 3 * GIB))
+    flags, rules = Flags(), CATALOGUE.rules("0.33")
+    told, untold = (
+        plan_weights(replace(model, measured_bytes=bytes_read), flags, rules, batched_tokens=2048).loaded.best
+        for bytes_read in (apart, ((TensorGroup.ATTENTION, 4 * GIB),))
+    )
+    assert told == pytest.approx(untold, rel=0.003)
