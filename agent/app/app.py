@@ -32,6 +32,7 @@ from agent.ports.clock import Clock
 from agent.ports.control import ControlStore
 from agent.ports.model import Model
 from agent.ports.notifier import Notifier
+from agent.ports.request_counts import RequestCountStore
 from agent.ports.service_records import ServiceRecords
 from agent.ports.stage_context import Cards, Owner, Rules, StageContext
 from agent.ports.store import IncidentStore
@@ -93,6 +94,7 @@ class App:
         receipt_signer: Signs them in place of the key.
         holder: Names this process among all that may hold a lease.
         service_records: What was seen of each service.
+        request_counts: Requests that were counted; None where nobody keeps them.
         dead_letters: Messages that the queue beside the stores gave up; None where it stands elsewhere.
         tracer: Where spans go.
     """
@@ -115,6 +117,7 @@ class App:
     receipt_signer: ReceiptSigner | None
     holder: str
     service_records: ServiceRecords | None = None
+    request_counts: RequestCountStore | None = None
     dead_letters: DeadLetters | None = None
     tracer: Tracer = NoTracer()  # noqa: RUF009 - it has no state
 
@@ -163,6 +166,7 @@ class App:
             halted=self.settings.kill_switch,
             holder=self.holder,
             service_records=self.service_records,
+            request_counts=self.request_counts,
             audit_log=self.environment.audit_log if owner is Owner.INCIDENT else None,
             tracer=self.tracer,
         )
@@ -223,8 +227,7 @@ def build_app(
         capacity = capacity or (read_capacity(services, settings) if owners & CALCULATORS else absent)
         rules = _rules(settings, services, environment, capacity, model) if owners else absent
     if notifiers is None:
-        tells = Owner.INCIDENT in owners
-        notifiers = open_notifiers(settings, clock, stores.store.plan, services) if tells else {}
+        notifiers = open_notifiers(settings, clock, stores.store.plan, services) if Owner.INCIDENT in owners else {}
     decides = bool(owners & DECIDERS)
     signer = open_receipt_signer(settings) if decides and receipt_key is None else None
     return App(
@@ -245,6 +248,7 @@ def build_app(
         receipt_key=receipt_key or (read_receipt_key(settings) if decides and signer is None else None),
         receipt_signer=signer,
         service_records=stores.service_records,
+        request_counts=stores.request_counts,
         dead_letters=stores.dead_letters,
         tracer=tracer,
         holder=holder or secrets.token_hex(8),  # not the process id: in containers every process is the first one

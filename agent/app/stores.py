@@ -9,6 +9,7 @@ from agent.errors import SettingsRejected
 from agent.ports.bus import Bus, DeadLetters, Quarantine
 from agent.ports.clock import Clock
 from agent.ports.control import ControlStore
+from agent.ports.request_counts import RequestCountStore
 from agent.ports.service_records import ServiceRecords
 from agent.ports.stage_context import Cards
 from agent.ports.store import IncidentStore
@@ -27,6 +28,7 @@ class Stores:
         clock: Never earlier than the highest time that was stored. Over files the machine's, which goes on where that
             was set back; over Firestore the server's.
         dead_letters: Messages of the queue that were given up; None where it does not stand in these stores.
+        request_counts: Requests that were counted; None where nobody counts them.
         open_queue: Opens the queue of these stores, for its subscriptions; None in the cloud.
     """
 
@@ -36,6 +38,7 @@ class Stores:
     quarantine: Quarantine
     clock: Clock
     service_records: ServiceRecords | None = None
+    request_counts: RequestCountStore | None = None
     dead_letters: DeadLetters | None = None
     open_queue: "Callable[[tuple[Subscription, ...]], PullBus] | None" = None
 
@@ -88,6 +91,7 @@ def sqlite_stores(settings: Settings, *, with_control: bool) -> Stores:
     from agent.adapters.store.sqlite.cards import SqliteCards
     from agent.adapters.store.sqlite.control import SqliteControlStore
     from agent.adapters.store.sqlite.database import SqliteDatabase
+    from agent.adapters.store.sqlite.request_counts import SqliteRequestCounts
     from agent.adapters.store.sqlite.schema import Kind
     from agent.adapters.store.sqlite.service_records import SqliteServiceRecords
     from agent.adapters.store.sqlite.store import SqliteStore
@@ -101,6 +105,7 @@ def sqlite_stores(settings: Settings, *, with_control: bool) -> Stores:
         control=SqliteControlStore(control) if control is not None else None,
         cards=SqliteCards(database),
         service_records=SqliteServiceRecords(database),
+        request_counts=SqliteRequestCounts(database),
         quarantine=SqliteQuarantine(database, clock, redact=redact),
         dead_letters=SqliteDeadLetters(database, clock),
         clock=clock,

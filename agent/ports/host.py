@@ -8,6 +8,7 @@ from typing import Protocol
 from pydantic import AwareDatetime, Field
 
 from agent.core.service.metric_rules import Breach, Sample
+from agent.core.service.request_counts import RequestCounts
 from agent.core.service.serving import Live, ServingConfig
 from agent.core.value import Value, digest
 
@@ -125,6 +126,7 @@ class CheckResult(Value):
         health: What /health said, or why nobody asked.
         missed: Whether /health did not answer well this time; once is no sickness yet.
         answer: What the completion said; None where tokens were coming and nobody asked for one.
+        requests: What others asked of it since the check before, by its own counters; nothing where it has none.
     """
 
     revision: str
@@ -135,6 +137,7 @@ class CheckResult(Value):
     answer: str | None = None
     sample: Sample | None = None
     breaches: tuple[Breach, ...] = ()
+    requests: RequestCounts = RequestCounts()
 
 
 class HostServers(Protocol):

@@ -23,6 +23,7 @@ from agent.ports.logs import Logs
 from agent.ports.model import Model
 from agent.ports.notifier import Notifier
 from agent.ports.platform import Platform
+from agent.ports.request_counts import RequestCountStore
 from agent.ports.service_records import ServiceRecords
 from agent.ports.store import IncidentStore
 from agent.ports.tracing import NoTracer, Tracer
@@ -160,6 +161,7 @@ class StageContext:
         halted: Whether the environment says that nothing may be changed.
         holder: Names this process among all that may hold a lease; another one after every start.
         service_records: What was seen of each service; None where nobody keeps it.
+        request_counts: Requests that were counted; None where nobody keeps them.
         audit_log: Tells who changed a service; None where the platform keeps no such log, or we do not read it.
         tracer: Where spans go.
     """
@@ -181,6 +183,7 @@ class StageContext:
     halted: bool = False
     holder: str = "this process"
     service_records: ServiceRecords | None = None
+    request_counts: RequestCountStore | None = None
     audit_log: AuditLog | None = None
     tracer: Tracer = NoTracer()  # noqa: RUF009 - it has no state
 

@@ -1,7 +1,7 @@
 """Figures over many incidents: how many of each class, how long each part took, what came of the changes."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from statistics import median
 
@@ -40,12 +40,14 @@ class Outage(Value):
 
     Attributes:
         down_s: Seconds of the window in which an incident stood where nothing served.
+        objective: The share of the time in which it is to answer.
         budget_s: Seconds that the objective allows in the window.
     """
 
     service: str
     incidents: int
     down_s: float
+    objective: float
     budget_s: float
 
     @property
@@ -65,14 +67,16 @@ class Statistics(Value):
     outages: tuple[Outage, ...]
 
 
-def statistics_of(found: Sequence[Measured], *, since: datetime, now: datetime, objective: float) -> Statistics:
+def statistics_of(
+    found: Sequence[Measured], *, since: datetime, now: datetime, objective: Callable[[str], float]
+) -> Statistics:
     """Return the figures.
 
     Args:
         found: The incidents; requests among them are left out.
         since: The beginning of the window, UTC.
         now: Its end.
-        objective: The share of the time in which a service is to answer, between 0 and 1.
+        objective: The share of the time in which a service of that name is to answer, between 0 and 1.
     """
     troubles = [(i, took) for i, took in found if i.request is None]
     by_class: dict[str, list[Measured]] = {}
@@ -129,7 +133,9 @@ def _sum(spent: Iterable[Spend]) -> Spend:
     return total
 
 
-def _outages(found: Sequence[Measured], *, since: datetime, now: datetime, objective: float) -> tuple[Outage, ...]:
+def _outages(
+    found: Sequence[Measured], *, since: datetime, now: datetime, objective: Callable[[str], float]
+) -> tuple[Outage, ...]:
     down: dict[str, list[tuple[datetime, datetime]]] = {}
     counts: Counter[str] = Counter()
     for incident, took in found:
@@ -137,9 +143,15 @@ def _outages(found: Sequence[Measured], *, since: datetime, now: datetime, objec
         spans = down.setdefault(incident.service, [])
         if impact_of(incident) is Impact.NOTHING_SERVES:
             spans.append((max(incident.opened_at, since), min(_end(incident, took, now), now)))
-    budget_s = (now - since).total_seconds() * (1 - objective)
+    window_s = (now - since).total_seconds()
     rows = (
-        Outage(service=name, incidents=counts[name], down_s=_covered(spans), budget_s=budget_s)
+        Outage(
+            service=name,
+            incidents=counts[name],
+            down_s=_covered(spans),
+            objective=objective(name),
+            budget_s=window_s * (1 - objective(name)),
+        )
         for name, spans in down.items()
     )
     return tuple(sorted(rows, key=lambda row: (-row.down_s, row.service)))

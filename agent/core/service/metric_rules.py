@@ -185,18 +185,29 @@ def _stalled(samples: Sequence[Sample]) -> Breach | None:
 
 # Labels hold quoted text, and that holds anything: braces, blanks, escaped quotes. Possessive, so that time is linear.
 _SAMPLE = re.compile(
-    r'([a-zA-Z_:][a-zA-Z0-9_:]*+)[ \t]*+(?:\{(?:[^"}]|"(?:[^"\\]|\\.)*+")*+\})?+[ \t]*+([0-9.eE+-]++)(?=[ \t\r]|$)'
+    r'([a-zA-Z_:][a-zA-Z0-9_:]*+)[ \t]*+(?:\{((?:[^"}]|"(?:[^"\\]|\\.)*+")*+)\})?+[ \t]*+([0-9.eE+-]++)(?=[ \t\r]|$)'
 )
+_LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*+)="((?:[^"\\]|\\.)*+)"')
 """https://prometheus.io/docs/instrumenting/exposition_formats (2026-11-21)"""
 
 
 def read_samples(text: str) -> Iterator[tuple[str, float]]:
     """Return the samples whose value is a finite number, in order; lines that are none are passed over."""
+    return ((name, value) for name, _, value in read_labelled_samples(text))
+
+
+def read_labelled_samples(text: str) -> Iterator[tuple[str, str, float]]:
+    """Return the same with the text of the labels, for :func:`labels_of`."""
     for line in text.split("\n"):  # splitlines also splits at signs that a label may hold
         match = _SAMPLE.match(line)
         try:
-            value = float(match[2]) if match else math.nan
+            value = float(match[3]) if match else math.nan
         except ValueError:
             continue
         if match and math.isfinite(value):
-            yield match[1], value
+            yield match[1], match[2] or "", value
+
+
+def labels_of(text: str) -> dict[str, str]:
+    """Return labels by name; what is escaped in a value stays escaped."""
+    return dict(_LABEL.findall(text))

@@ -80,6 +80,7 @@ class Service(Value):
         declared: What it is meant to run, where the owner says so; what differs from it is shown as drift.
         usd_per_h: What an hour of one instance costs, where it is not the list price of prices.toml: a machine of one's
             own, a negotiated price, a cluster that is not GKE.
+        objective: Percent of requests, and of the time, in which it is to answer: "99.5"; None where nobody said.
         scenario: A rehearsal: path of the scenario file, relative to this file. None in earnest.
     """
 
@@ -115,6 +116,7 @@ class Service(Value):
     log_stream: str | None = Field(default=None, pattern=r"^[!-9;-~]{0,512}$")
     declared: Declared | None = None
     usd_per_h: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    objective: float | None = Field(default=None, ge=50, lt=100)
     scenario: str | None = None
 
     @field_validator("mounts")

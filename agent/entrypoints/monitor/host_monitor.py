@@ -213,6 +213,8 @@ class HostMonitor:
         if found is None or start is None:
             self._open = {}
             return
+        if found.requests.all and self._app.request_counts is not None:
+            self._app.request_counts.add_requests(self._service, found.requests, at=self._app.clock.now())
         wrong = {b.rule.value: b.says for b in found.breaches if b.trouble}
         wrong |= {"sick": found.sick} if found.sick else {}
         for name, says in wrong.items():

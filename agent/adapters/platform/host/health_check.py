@@ -3,6 +3,7 @@
 from agent.adapters.platform.host.platform import HostPlatform
 from agent.adapters.platform.host.probe import ANSWER_S, Address, HealthReply, completes, healthy, metrics
 from agent.core.service.metric_rules import Sample, breaches, read_sample, recent_samples
+from agent.core.service.request_counts import RequestCounts, read_request_counts
 from agent.ports.clock import Clock
 from agent.ports.host import CheckResult, Stage, Start, State
 
@@ -27,6 +28,7 @@ class HealthCheck:
         self._answer_s = answer_s
         self._mark = ""
         self._samples: tuple[Sample, ...] = ()
+        self._counted: RequestCounts | None = None
         self._missed = 0
 
     def check(self, service: str, page: State) -> CheckResult | None:
@@ -35,7 +37,7 @@ class HealthCheck:
         if start is None or start.stage is not Stage.READY or start.on_purpose:
             return None
         if start.mark != self._mark:
-            self._mark, self._samples, self._missed = start.mark, (), 0
+            self._mark, self._samples, self._counted, self._missed = start.mark, (), None, 0
         found = self._look(start, self._platform.address(start))
         if found.sick != start.sick:
             self._platform.judge(service, start.mark, found.sick)
@@ -44,11 +46,11 @@ class HealthCheck:
     def _look(self, start: Start, address: Address) -> CheckResult:
         health = healthy(address)
         before = self._samples[-1] if self._samples else None
-        sample = self._sample(address)
+        sample, requests = self._sample(address)
         moving = before is not None and sample is not None and _moved(before, sample)
         answer = None if moving else completes(address, timeout_s=self._answer_s)
-        if answer is not None:  # and what we caused ourselves must not look like somebody's progress the next time
-            later = self._sample(address)
+        if answer is not None:  # and what we caused ourselves must not look like somebody's the next time
+            later, _ = self._sample(address)
             moving = sample is not None and later is not None and _moved(sample, later)
             health = healthy(address) if health.good and answer.good is False else health  # it may have died meanwhile
         self._missed = 0 if health.good else self._missed + 1
@@ -62,6 +64,7 @@ class HealthCheck:
             answer=answer.says if answer is not None else None,
             sample=sample,
             breaches=found,
+            requests=requests,
         )
 
     def _sick(self, health: HealthReply, answer: HealthReply | None, *, moving: bool) -> str:
@@ -71,13 +74,18 @@ class HealthCheck:
             return f"the server runs and does not serve: {health.says}"
         return ""
 
-    def _sample(self, address: Address) -> Sample | None:
+    def _sample(self, address: Address) -> tuple[Sample | None, RequestCounts]:
+        """Read its numbers; also what was requested since they were read last, nothing where they never were."""
         text = metrics(address)
         if text is None:
-            return None
+            return None, RequestCounts()
+        before, self._counted = self._counted, read_request_counts(text)
+        requests = RequestCounts()
+        if before is not None and self._counted is not None:
+            requests = self._counted.since(before)
         sample = read_sample(text, at=self._clock.now())
         self._samples = recent_samples((*self._samples, sample))
-        return sample
+        return sample, requests
 
 
 def _moved(before: Sample, after: Sample) -> bool:

@@ -103,3 +103,13 @@ SELECT body FROM service_records WHERE service = :service;
 -- name: service_record_keep
 INSERT INTO service_records (service, body) VALUES (:service, :body)
 ON CONFLICT (service) DO UPDATE SET body = excluded.body;
+
+-- name: request_counts_add
+INSERT INTO request_counts (service, hour, answered, failed) VALUES (:service, :hour, :answered, :failed)
+ON CONFLICT (service, hour) DO UPDATE SET answered = answered + excluded.answered, failed = failed + excluded.failed;
+
+-- name: request_counts_forget
+DELETE FROM request_counts WHERE service = :service AND hour < :hour;
+
+-- name: request_counts_since
+SELECT service, SUM(answered), SUM(failed) FROM request_counts WHERE hour >= :hour GROUP BY service;

@@ -11,7 +11,12 @@ from agent.adapters.store.sqlite.schema import Kind
 
 ADAPTERS = Path(__file__).resolve().parents[4] / "agent" / "adapters"
 USERS = {
-    "state": ("store/sqlite/store.py", "store/sqlite/cards.py", "store/sqlite/service_records.py"),
+    "state": (
+        "store/sqlite/store.py",
+        "store/sqlite/cards.py",
+        "store/sqlite/request_counts.py",
+        "store/sqlite/service_records.py",
+    ),
     "bus": ("bus/embedded.py", "bus/dead_letters.py", "bus/quarantine/sqlite.py"),
     "control": ("store/sqlite/control.py",),
 }
@@ -24,6 +29,7 @@ WALKS = {
     "deliveries_add",
     "kill_switch",
     "outbox_incidents",
+    "request_counts_since",  # a row for each service and hour
     "incidents_unattended",  # of an index that holds nothing else
     "waiting",
     "oldest",  # ends at the first message that is no dead letter
@@ -98,5 +104,5 @@ def test_a_script_that_ends_in_the_middle_is_a_bug():
 
 
 def test_migrations_are_numbered_from_one_without_holes():
-    assert [number for number, _ in migrations("state")] == [1, 2, 3, 4, 5, 6, 7]
+    assert [number for number, _ in migrations("state")] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert [number for number, _ in migrations("control")] == [1, 2, 3, 4, 5, 6]

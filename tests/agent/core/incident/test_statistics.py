@@ -23,7 +23,7 @@ def stage():
 def figures(stage, *incidents, objective=0.99, days=1):
     now = scenes.START + timedelta(days=days)
     found = [(i, durations(i, stage.world.store.timeline(i.id))) for i in incidents]
-    return statistics_of(found, since=scenes.START, now=now, objective=objective)
+    return statistics_of(found, since=scenes.START, now=now, objective=lambda _: objective)
 
 
 def resolved(stage, name):
@@ -73,7 +73,7 @@ def test_overlapping_outages_count_once_and_only_inside_the_window(stage):
     spans = [down(stage, f"gemma-{at}", at, hours) for at, hours in ((-2, 3), (0.5, 1), (5, 1))]
     found = [(incident.with_(service="gemma"), took) for incident, took in spans]
     now = scenes.START + timedelta(hours=100)
-    (row,) = statistics_of(found, since=scenes.START, now=now, objective=0.99).outages
+    (row,) = statistics_of(found, since=scenes.START, now=now, objective=lambda _: 0.99).outages
     assert (row.incidents, row.down_s, row.budget_s) == (3, pytest.approx(2.5 * 3600), pytest.approx(3600))
     assert row.used == pytest.approx(2.5)
 
@@ -82,7 +82,7 @@ def test_what_still_answers_uses_no_budget(stage):
     incident, took = down(stage, "gemma", 1, 1)
     older = incident.with_(serves=Serves(at=incident.opened_at, ready=False, older="gemma-00004"))
     (row,) = statistics_of(
-        [(older, took)], since=scenes.START, now=scenes.START + timedelta(days=1), objective=0.999
+        [(older, took)], since=scenes.START, now=scenes.START + timedelta(days=1), objective=lambda _: 0.999
     ).outages
     assert (row.incidents, row.down_s, row.used) == (1, 0, 0)
 

@@ -11,6 +11,7 @@ import pytest
 from agent.adapters.clock import SystemClock
 from agent.adapters.platform.host.health_check import HealthCheck
 from agent.adapters.platform.host.probe import Address
+from agent.core.service.request_counts import RequestCounts
 from agent.ports.host import Stage, Start, State
 
 AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
@@ -28,6 +29,7 @@ class Server(ThreadingHTTPServer):
         self.dies = self.hangs = self.dead = False
         self.over = threading.Event()
         self.sick: list[str] = []
+        self.posted = {"2xx": 100, "5xx": 7}
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     def address(self, _: Start) -> Address:
@@ -46,9 +48,14 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/v1/models":
             self.answer(200, json.dumps({"data": [{"id": "gemma"}]}).encode())
         else:
-            self.answer(200, b'vllm:generation_tokens_total{engine="0"} 7\n')
+            rows = (
+                f'http_requests_total{{handler="/v1/completions",method="POST",status="{status}"}} {count}\n'
+                for status, count in self.server.posted.items()
+            )
+            self.answer(200, b'vllm:generation_tokens_total{engine="0"} 7\n' + "".join(rows).encode())
 
     def do_POST(self) -> None:
+        self.server.posted["2xx"] += 1
         if self.server.dies:
             self.server.dead = True
             self.answer(500, b'{"error": "EngineCore encountered an issue."}')
@@ -102,3 +109,19 @@ def test_a_server_that_answers_is_well(server: Server) -> None:
     found = HealthCheck(server, SystemClock(), answer_s=5).check("gemma", PAGE)
     assert found is not None
     assert (found.sick, found.health, server.sick) == ("", "/health answered 200", [])
+
+
+def test_requests_of_others_are_counted_between_two_checks_and_our_own_are_not(server: Server) -> None:
+    """What was counted before we looked says nothing of when; every check here asks for a completion of its own."""
+    doctor = HealthCheck(server, SystemClock(), answer_s=5)
+    first = doctor.check("gemma", PAGE)
+    second = doctor.check("gemma", PAGE)
+    server.posted = {"2xx": server.posted["2xx"] + 40, "5xx": 9}
+    third = doctor.check("gemma", PAGE)
+    anew = doctor.check("gemma", PAGE.with_(starts=(START.with_(mark="m2"),)))
+    assert [found.requests for found in (first, second, third, anew)] == [
+        RequestCounts(),
+        RequestCounts(),
+        RequestCounts(answered=40, failed=2),
+        RequestCounts(),
+    ]

@@ -1,13 +1,23 @@
 """The page of statistics: figures of a window, an objective that is chosen, and few reads."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.request_counts import SqliteRequestCounts
+from agent.adapters.store.sqlite.schema import Kind
 from agent.core.decision.decision import Choice
 from agent.core.diagnosis.model_request import ModelRequest, Spend
+from agent.core.service.request_counts import RequestCounts
+from agent.core.service.services import Service, Services
 from agent.entrypoints.console.pages import statistics as module
 from tests.agent.entrypoints.console.conftest import SETTINGS
+
+WATCHED = Service(
+    name="gemma-a", platform="host", model="google/gemma", accelerator="cpu", owner="console", objective=99.0
+)
 
 
 def text(browser, query=""):
@@ -37,6 +47,25 @@ def test_the_objective_and_the_window_are_chosen(stage, browser):
     stage.clock.step(86_400 * 10)
     assert "No incidents in this window" in text(browser, "?days=7")
     assert 'value="99.9" selected' in text(browser, "?objective=99.9&days=30")
+
+
+def test_where_requests_are_counted_their_budget_stands_there_against_the_services_own_objective(
+    stage, browser_of, tmp_path
+):
+    """Also of a service without an incident; where nothing is counted the page says so, and what would."""
+    assert "No requests are counted." in text(browser_of(stage.world))
+    counts = SqliteRequestCounts(SqliteDatabase(tmp_path / "s.db", Kind.STATE))
+    now = stage.clock.now()
+    counts.add_requests("gemma-quiet", RequestCounts(answered=9980, failed=20), at=now)
+    counts.add_requests(WATCHED.name, RequestCounts(answered=980, failed=20), at=now)
+    rules = replace(stage.world.rules, services=Services(services=(WATCHED,)))
+    page = text(browser_of(replace(stage.world, request_counts=counts, rules=rules)))
+    rows = re.findall(r'/services/([\w-]+)">.*?"Answered">([^<]+)<.*?>(\d+ % used)</span> at ([\d.]+) %', page)
+    assert rows == [
+        (WATCHED.name, "98.000 %, 20 failed", "200 % used", "99"),
+        ("gemma-quiet", "99.800 %, 20 failed", "40 % used", "99.5"),
+    ]
+    assert "10,000</td>" in page
 
 
 @pytest.mark.parametrize("query", ["?days=8", "?objective=100", "?days="])

@@ -1,0 +1,39 @@
+"""What was counted of the requests to each service, in the SQLite file of the incidents."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from agent.adapters.store.named_sql import queries
+from agent.adapters.store.row_json import to_us
+from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.core.service.request_counts import RequestCounts
+
+SQL: Final = queries("state")
+KEPT: Final = timedelta(days=100)
+
+
+class SqliteRequestCounts:
+    """Keeps the promises of :class:`agent.ports.request_counts.RequestCountStore`.
+
+    Args:
+        database: A state database.
+    """
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    def add_requests(self, service: str, counts: RequestCounts, *, at: datetime) -> None:
+        """Add them to their hour, and forget hours that no page shows any more; see the port."""
+        row = {"service": service, "hour": _hour(at), "answered": counts.answered, "failed": counts.failed}
+        with self._database.writing(durable=False) as db:
+            db.execute(SQL["request_counts_add"], row)
+            db.execute(SQL["request_counts_forget"], {"service": service, "hour": _hour(at - KEPT)})
+
+    def requests_since(self, since: datetime) -> dict[str, RequestCounts]:
+        """Return the sums; see the port."""
+        rows = self._database.ask(SQL["request_counts_since"], {"hour": _hour(since)})
+        return {str(name): RequestCounts(answered=answered, failed=failed) for name, answered, failed in rows}
+
+
+def _hour(at: datetime) -> int:
+    return to_us(at.replace(minute=0, second=0, microsecond=0))
