@@ -97,7 +97,8 @@ class ModelCatalogue:
             return found
         if found := self.by_shape.get(_shape(last)):
             return self._requantised(name, last, found)
-        close = difflib.get_close_matches(last, [known.rsplit("/", 1)[-1] for known in self.by_name], n=3, cutoff=0.5)
+        known = sorted({name.rsplit("/", 1)[-1] for name in self.by_name})
+        close = difflib.get_close_matches(last, known, n=3, cutoff=0.5)
         raise InputRejected(
             f"model {name!r} is not known",
             why=f"it is none of the {len(self.names)} bundled checkpoints nor their quantisations",

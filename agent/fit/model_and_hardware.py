@@ -153,6 +153,7 @@ class QuantFacts:
         uncertainty: Share by which the quantised groups may be off: 0.0 read, 0.05 assumed from the name.
         heavier: Share by which they may be heavier still: some publishers leave layers in a wider type.
         widths: Bytes of one parameter of a quantised group that is stored in another width than the rest.
+        narrows_cache: The tool whose config asks for a KV cache of 8-bit floats ("modelopt", "compressed-tensors").
     """
 
     scheme: str
@@ -162,6 +163,7 @@ class QuantFacts:
     uncertainty: float = 0.0
     heavier: float = 0.0
     widths: tuple[tuple[TensorGroup, float], ...] = ()
+    narrows_cache: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -184,6 +186,7 @@ class ModelFacts:
         norm_params: Norms, routers, scalars and biases: replicated, never quantised.
         vision, audio: Towers; None without.
         mtp: The layer that guesses tokens (multi-token prediction), loaded and cached only when asked for.
+        mtp_bytes: Its bytes as stored; 0: computed from its shape.
         quant: How it is stored.
         assistant_bytes: Weights of its published assistant (a draft without a cache of its own); None: it has none.
         min_vllm: First version with this architecture; "" if older than all known.
@@ -214,6 +217,7 @@ class ModelFacts:
     vision: TowerFacts | None = None
     audio: TowerFacts | None = None
     mtp: LayerGroup | None = None
+    mtp_bytes: int = 0
     assistant_bytes: Bounds | None = None
     min_vllm: str = ""
     measured_bytes: tuple[tuple[TensorGroup, int], ...] = ()
@@ -303,6 +307,8 @@ class VersionRules:
         raises_batch_to_mm_item: Default batched tokens grow to the largest multimodal item.
         offloads_towers_first: CPU offload takes vision and audio towers before layer 0.
         very_large_card_batch: Cards of 160 GiB and more get 16,384 batched tokens.
+        takes_modelopt_cache: ModelOpt's config chooses the type of the KV cache where no flag does.
+        takes_compressed_cache: The config of compressed-tensors does.
         caches_recurrent_prefixes: Prefix caching is on by default for recurrent layers too.
         pads_unequal_pages: KV pages that do not divide each other are padded; before, such models were refused.
         asked: The version that was asked for, where it is another one of the same or a later number.
@@ -346,6 +352,8 @@ class VersionRules:
     keeps_mxfp4_unpadded: bool = False
     profiles_graphs_by_sequence: bool = False
     very_large_card_batch: bool = False
+    takes_modelopt_cache: bool = False
+    takes_compressed_cache: bool = False
     caches_recurrent_prefixes: bool = False
     pads_unequal_pages: bool = False
     group_padding_limit: float = 1.5

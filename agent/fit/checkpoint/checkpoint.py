@@ -79,13 +79,14 @@ def profile_of(
         InputRejected: The config is hostile or lacks a size, there is no tensor, or layers are missing.
     """
     parsed = list(headers)
-    count = count_tensors(tensor for header in parsed for tensor in header.tensors)
+    read = ConfigReader.of(config)
+    wanted = (read.section("text_config") or read).positive("num_hidden_layers", 2**16)
+    count = count_tensors((tensor for header in parsed for tensor in header.tensors), decoder_layers=wanted)
     if not count.total_tensors:
         raise InputRejected(f"no profile was made of {source!r}", why="it holds no tensors", hint="name the folder")
     known = tuple(bundled)
-    read = ConfigReader.of(config)
     facts = facts_of(read, count, name=name, source=f"{source}, read {read_at[:10]}", known=known)
-    facts = replace(facts, assumptions=(*facts.assumptions, *_all_layers(read, count, source=source)))
+    facts = replace(facts, assumptions=(*facts.assumptions, *_all_layers(wanted, count, source=source)))
     same = next((entry for entry in known if _last_word(entry.name) == _last_word(name)), None)
     return ModelProfile(
         name=name,
@@ -141,12 +142,21 @@ def facts_of(
         norm_params=count.by_group.get(TensorGroup.OTHER, 0) // base,
         vision=_tower(count, TensorGroup.VISION, base),
         audio=_tower(count, TensorGroup.AUDIO, base),
+        mtp=_guessing(text, decoder.layers) if count.guessing_bytes else None,
+        mtp_bytes=count.guessing_bytes,
         measured_bytes=tuple(count.by_group.items()),
         checkpoint_bytes=count.total_bytes,
         unmodelled=decoder.unmodelled,
         sources=(source,),
     )
     return _with_relative(facts, known)
+
+
+def _guessing(text: ConfigReader, layers: tuple[LayerGroup, ...]) -> LayerGroup | None:
+    """The layers that guess tokens have the shape of the decoder's last ones that cache tokens."""
+    caching = [group for group in layers if group.owns_kv and group.recurrent is None]
+    number = text.size("num_nextn_predict_layers", 0) or text.size("mtp_num_hidden_layers", 0) or 1
+    return replace(caching[-1], count=number) if caching else None
 
 
 def contradictions(bundled: ModelFacts, read: ModelFacts) -> tuple[str, ...]:
@@ -173,9 +183,8 @@ def contradictions(bundled: ModelFacts, read: ModelFacts) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _all_layers(config: ConfigReader, count: TensorCount, *, source: str) -> tuple[str, ...]:
+def _all_layers(wanted: int, count: TensorCount, *, source: str) -> tuple[str, ...]:
     """Refuse a checkpoint that lacks layers; return what has to be taken for granted where names do not tell."""
-    wanted = (config.section("text_config") or config).positive("num_hidden_layers", 2**16)
     if not count.layers and _LINEARS & count.by_group.keys():
         return (f"that all {wanted} layers are there, for the tensors' names do not tell",)
     missing = sorted(set(range(wanted)) - count.layers)
@@ -234,6 +243,7 @@ def _lend(read: TowerFacts | None, kin: TowerFacts | None) -> TowerFacts | None:
     return read if read is None or kin is None else replace(kin, params=read.params)
 
 
+_CACHE_KEYS: Final = ("kv_cache_scheme", "kv_cache_quant_algo")
 _PLAIN: Final = frozenset({"BF16", "F16", "F32"})
 
 
@@ -258,7 +268,24 @@ def quant_of(config: ConfigReader, count: TensorCount) -> QuantFacts:
         scheme = "bf16" if "BF16" in count.by_dtype or base == 2 else "fp32"
         return QuantFacts(scheme=scheme, bytes_per_param=float(base), groups=frozenset(), base_bytes_per_param=base)
     scheme, per_param = _scheme(section)
-    return QuantFacts(scheme=scheme, bytes_per_param=per_param, groups=count.narrow or _LINEARS)
+    return QuantFacts(
+        scheme=scheme, bytes_per_param=per_param, groups=count.narrow or _LINEARS, narrows_cache=_narrows_cache(section)
+    )
+
+
+def _narrows_cache(section: ConfigReader) -> str:
+    """Which tool asks for a KV cache of 8-bit floats in this section; "" if none does.
+
+    Source: vllm/utils/torch_utils.py get_kv_cache_quant_algo_string of 0.14.0 and 0.19.0; for compressed-tensors
+    vllm/model_executor/layers/attention/attention.py of 0.17.1 to 0.33.0, read 2026-11-23.
+    """
+    tool = section.text("quant_method", section.text("quant_algo")).lower()
+    tool = "modelopt" if tool.startswith("modelopt") else tool
+    inner = section.section("quantization") or section
+    asked = next((v for at in (inner, section) for key in _CACHE_KEYS if (v := at.values.get(key))), None)
+    if isinstance(asked, dict):
+        asked = "fp8" if (asked.get("num_bits"), asked.get("type")) == (8, "float") else None
+    return tool if tool in {"modelopt", "compressed-tensors"} and str(asked).lower() == "fp8" else ""
 
 
 def _scheme(section: ConfigReader) -> tuple[str, float]:

@@ -12,6 +12,22 @@ from agent.fit.model_and_hardware import AttentionKind, LayerGroup, RecurrentSta
 
 _MAX_LAYERS: Final = 4096
 _PERIODS: Final = {"gemma2": 2, "gemma3_text": 6}  # the models' own defaults where the config leaves the key out
+_INDEXER: Final = frozenset({"index_topk", "index_n_heads", "index_head_dim", "indexer_rope_interleave"})
+_INDEX_BYTES: Final = 132
+"""128 elements in 8 bits and a scale: vllm/model_executor/models/deepseek_v2.py of 0.21.0, read 2026-11-23."""
+
+_UNREAD: Final = (
+    "attention_chunk_size", "attn_layer_indices", "attn_layer_period", "attn_type_list", "block_configs", "block_types",
+    "compress_ratios", "conv_L_cache", "cross_attention_layers", "full_attn_idxs", "hybrid_layer_pattern",
+    "hybrid_override_pattern", "is_encoder_decoder", "layer_group_size", "layers_block_type", "linear_attn_config",
+    "mamba_d_ssm", "mamba_d_state", "mamba_expand", "mamba_num_heads", "nsa_config", "sparse_attention_config",
+    "ssm_cfg", "state_size", "swa_num_key_value_heads",
+)  # fmt: skip
+"""Keys of models whose layers keep what this grammar has no word for: Mamba (Jamba, Bamba, Falcon H1, Granite 4.0 H,
+Nemotron H), chunks (Llama 4), short convolutions (LFM2), encoders (Whisper, Mllama), Kimi Linear, MiniMax 01, MiMo V2,
+Nemotron NAS, DeepSeek V4. Names as in transformers 5.23 and vllm/transformers_utils/configs of 0.33.0, read
+2026-11-23."""
+
 _KINDS: Final = {
     "full_attention": AttentionKind.FULL,
     "attention": AttentionKind.FULL,
@@ -25,7 +41,7 @@ class Decoder:
     """What the config says of the decoder.
 
     Attributes:
-        layers: Groups of equal layers, in order of first appearance.
+        layers: Groups of equal layers, in order of first appearance; those of an unknown type stand as full attention.
         unmodelled: What this grammar cannot say, "" if nothing.
     """
 
@@ -53,15 +69,25 @@ def decoder_of(text: ConfigReader) -> Decoder:
         raise text.refuse(f"'num_hidden_layers' is {count}, want at most {_MAX_LAYERS}")
     types = _layer_types(text, count)
     strange = sorted({name for name in types if name not in _KINDS})
-    if strange:
-        return Decoder(layers=(), unmodelled=f"layers of type {strange[0][:60]!r} are not known here")
+    unmodelled = f"layers of type {strange[0][:60]!r} are not known here" if strange else _unread(text)
     shared_from = count - text.size("num_kv_shared_layers", 0)
     groups: Counter[LayerGroup] = Counter()
     for index, name in enumerate(types):
-        shape = _attention(text, _KINDS[name])
+        shape = _attention(text, _KINDS.get(name, AttentionKind.FULL))
         owns_kv = index < shared_from and shape.kind is not AttentionKind.RECURRENT
         groups[_feed_forward(text, replace(shape, owns_kv=owns_kv), index=index, shares_kv=index >= shared_from)] += 1
-    return Decoder(layers=tuple(replace(shape, count=number) for shape, number in groups.items()))
+    layers = tuple(replace(shape, count=number) for shape, number in groups.items())
+    return Decoder(layers=layers, unmodelled=unmodelled)
+
+
+def _unread(text: ConfigReader) -> str:
+    """What the first key does that announces memory of a kind not read here; "" if none does."""
+    strange = (key for key in text.values if key.startswith("index") and key not in _INDEXER)
+    for key in (*_UNREAD, *strange):
+        value = text.values.get(key)
+        if value and not (key == "attn_type_list" and set(value) == {1}):
+            return f"what {key[:60]!r} of its config does to memory is not known here"
+    return ""
 
 
 def _layer_types(text: ConfigReader, count: int) -> Sequence[str]:
@@ -70,6 +96,8 @@ def _layer_types(text: ConfigReader, count: int) -> Sequence[str]:
         if len(given) != count:
             raise text.refuse(f"'layer_types' has {len(given)} entries for {count} layers")
         return given
+    if period := text.size("full_attention_interval", 0):  # Qwen 3 Next
+        return ["linear_attention" if (index + 1) % period else "full_attention" for index in range(count)]
     slides = text.values.get("sliding_window") is not None and text.truth("use_sliding_window", default=True)
     if not slides:
         return ["full_attention"] * count
@@ -121,6 +149,7 @@ def _latent(text: ConfigReader, rank: int) -> LayerGroup:
         kv_heads=1,
         head_dim=nope + rope,
         latent_elements=rank + rope,
+        index_bytes=_INDEX_BYTES if text.size("index_topk", 0) else None,
         attention_params=params,
         replicated_params=hidden * (query_rank + rank + rope),
     )

@@ -29,6 +29,7 @@ _BY_SEGMENT: Final = {
     "embed_tokens_per_layer": TensorGroup.PER_LAYER_EMBEDDINGS,
     "lm_head": TensorGroup.LM_HEAD,
     "embed_out": TensorGroup.LM_HEAD,
+    "shared_head": TensorGroup.LM_HEAD,
     "embed_tokens": TensorGroup.EMBEDDINGS,
     "wte": TensorGroup.EMBEDDINGS,
     "word_embeddings": TensorGroup.EMBEDDINGS,
@@ -53,6 +54,7 @@ _BY_BLOCK: Final = {
     "shared_mlp": TensorGroup.MLP,
 }
 _STACKS: Final = frozenset({"layers", "layer", "h", "blocks", "block"})
+_SHARED: Final = frozenset({TensorGroup.EMBEDDINGS, TensorGroup.LM_HEAD})
 _BESIDE: Final = frozenset({TensorGroup.VISION, TensorGroup.AUDIO})
 _REPLICATED: Final = frozenset({"gate", "router", "shared_expert_gate", "layer_scalar"})
 
@@ -109,6 +111,8 @@ class TensorCount:
         by_dtype: Bytes per stored dtype ("BF16", "I32" ...).
         narrow: Groups that hold weights narrower than 16 bits: these are the quantised ones.
         layers: Decoder layers of which there is a tensor.
+        guessing_bytes: Layers that guess tokens, loaded only when asked for and in no group; their copies of embedding
+            and output head, which vLLM shares with the decoder, are not counted.
         total_bytes: All of it.
         total_tensors: How many.
     """
@@ -117,15 +121,17 @@ class TensorCount:
     by_dtype: Mapping[str, int]
     narrow: frozenset[TensorGroup]
     layers: frozenset[int]
+    guessing_bytes: int
     total_bytes: int
     total_tensors: int
 
 
-def count_tensors(tensors: Iterable[StoredTensor]) -> TensorCount:
+def count_tensors(tensors: Iterable[StoredTensor], *, decoder_layers: int) -> TensorCount:
     """Add up tensors by group and by dtype.
 
     Args:
         tensors: Of all shards together.
+        decoder_layers: What the config says; a layer beyond them guesses tokens (DeepSeek, GLM).
 
     Returns:
         Their exact sizes.
@@ -134,22 +140,27 @@ def count_tensors(tensors: Iterable[StoredTensor]) -> TensorCount:
     by_dtype: Counter[str] = Counter()
     narrow: set[TensorGroup] = set()
     layers: set[int] = set()
-    number = 0
+    number = total = guessing = 0
     for tensor in tensors:
-        group = group_of(tensor.name)
-        by_group[group] += tensor.n_bytes
+        group, layer = group_of(tensor.name), layer_of(tensor.name)
         by_dtype[tensor.dtype] += tensor.n_bytes
+        total += tensor.n_bytes
         number += 1
+        if "mtp" in tensor.name.split(".") or (layer is not None and layer >= decoder_layers):
+            guessing += 0 if group in _SHARED else tensor.n_bytes
+            continue
+        by_group[group] += tensor.n_bytes
         if _is_packed(tensor):
             narrow.add(group)
-        if (layer := layer_of(tensor.name)) is not None:
+        if layer is not None:
             layers.add(layer)
     return TensorCount(
         by_group=dict(sorted(by_group.items())),
         by_dtype=dict(sorted(by_dtype.items())),
         narrow=frozenset(narrow),
         layers=frozenset(layers),
-        total_bytes=sum(by_group.values()),
+        guessing_bytes=guessing,
+        total_bytes=total,
         total_tensors=number,
     )
 

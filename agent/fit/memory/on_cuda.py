@@ -9,6 +9,7 @@ from agent.fit.bounds import GIB, Bounds, independent_sum
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.fit_verdict import Step, decide
+from agent.fit.memory.held_by_kernels import as_kernels_hold_it
 from agent.fit.memory.kv_cache import KvLayout, cache_bytes_per_element, default_block_tokens, plan_layout
 from agent.fit.memory.kv_pool import Pool, fill_pool
 from agent.fit.memory.overheads import (
@@ -23,7 +24,7 @@ from agent.fit.memory.overheads import (
     sampler_warm_up,
 )
 from agent.fit.memory.support import Verdict, assumptions_of, is_assisted, is_counted
-from agent.fit.memory.weights import as_kernels_hold_it, plan_weights
+from agent.fit.memory.weights import plan_weights
 from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts, VersionRules
 from agent.fit.needs import Needs
 from agent.fit.report import FitReason, FitReport, Overheads

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective, effective
 from agent.fit.memory.on_cpu import predict_on_cpu
@@ -49,6 +51,9 @@ def predict(
             that does not divide the attention heads.
     """
     check_shape(model, accelerator, count, flags)
+    if _stores_cache_type(model, accelerator, flags, rules):
+        flags = replace(flags, kv_cache_dtype="fp8")
+        model = replace(model, assumptions=(*model.assumptions, "the KV cache is fp8, as the checkpoint's config asks"))
     run: Effective = effective(model, accelerator, flags, rules)
     verdict = judge(model, accelerator, flags, rules, run, count=count, draft=draft, needs=needs or Needs())
     return _WORLDS[accelerator.kind](
@@ -61,3 +66,9 @@ def predict(
         draft=draft,
         needs=needs or Needs(),
     )
+
+
+def _stores_cache_type(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules) -> bool:
+    taken = {"modelopt": rules.takes_modelopt_cache, "compressed-tensors": rules.takes_compressed_cache}
+    is_asked = flags.kv_cache_dtype not in {None, "auto"}
+    return accelerator.is_gpu and not is_asked and taken.get(model.quant.narrows_cache, False)

@@ -13,6 +13,7 @@ from agent.errors import InputRejected
 from agent.fit.bounds import GIB
 from agent.fit.flags.flags import parse_flags
 from agent.fit.memory.weights import plan_weights
+from agent.fit.model_and_hardware import TensorGroup
 
 FILES = ("models.json", "accelerators.json", "vllm_versions.json")
 CONTRACT = [
@@ -329,3 +330,28 @@ def test_a_missing_file_is_refused(folder):
     (folder / "models.json").unlink()
     with pytest.raises(InputRejected, match=r"models\.json"):
         load_fit_catalogue(folder)
+
+
+@pytest.mark.parametrize("name", ["unsloth/Qwen3-8B-bnb-4bit", "unsloth/Qwen3-8B-unsloth-bnb-4bit"])
+def test_bitsandbytes_keeps_a_scale_of_32_bits_for_64_parameters(catalogue, name):
+    quant = catalogue.models.find(name).quant
+    assert (quant.scheme, quant.bytes_per_param) == ("bnb-4bit", 0.5 + 4 / 64)
+    assert quant.bytes_per_param * (1 - quant.uncertainty) <= 0.5 + 1.03 / 64
+
+
+def test_the_nearest_names_are_told_once_each(catalogue):
+    with pytest.raises(InputRejected) as refused:
+        catalogue.models.find("zai-org/GLM-5.3-Flash")
+    near = str(refused.value).split("Nearest names: ")[1].split(". Add")[0].split(", ")
+    assert len(near) == len(set(near)) > 1
+
+
+def test_four_bit_floats_leave_recurrent_layers_beside_experts_wide_and_integers_all_but_experts(catalogue):
+    floats, integers, own = (
+        catalogue.models.find(name).quant.groups
+        for name in ("me/Qwen3.5-122B-A10B-NVFP4", "me/Qwen3.5-122B-A10B-GPTQ-Int4", "nvidia/Qwen3.5-122B-A10B-NVFP4")
+    )
+    assert TensorGroup.RECURRENT not in floats
+    assert {TensorGroup.ATTENTION, TensorGroup.MLP, TensorGroup.EXPERTS} < floats
+    assert integers == {TensorGroup.EXPERTS}
+    assert TensorGroup.RECURRENT in own

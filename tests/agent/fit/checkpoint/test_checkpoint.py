@@ -7,6 +7,8 @@ import pytest
 from agent.errors import InputRejected
 from agent.fit.checkpoint.checkpoint import contradictions, profile_of
 from agent.fit.checkpoint.safetensors import parse_header
+from agent.fit.flags.flags import parse_flags
+from agent.fit.memory.predict import predict
 from agent.fit.model_and_hardware import TensorGroup as G
 
 CONFIG = {
@@ -240,3 +242,98 @@ def test_layers_under_a_name_that_we_do_not_know_are_an_assumption():
 def test_a_checkpoint_of_embeddings_alone_is_refused():
     with pytest.raises(InputRejected, match="of 2 layers it holds nothing of 0, 1"):
         profile(PLAIN, with_layers())
+
+
+PLAIN = {
+    "architectures": ["GuessingForCausalLM"],
+    "model_type": "guessing",
+    "hidden_size": 64,
+    "vocab_size": 1000,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 256,
+    "max_position_embeddings": 4096,
+    "tie_word_embeddings": False,
+}
+DECODER = [
+    ("model.embed_tokens.weight", "BF16", [1000, 64]),
+    ("model.layers.0.mlp.up_proj.weight", "BF16", [256, 64]),
+    ("model.layers.1.self_attn.q_proj.weight", "BF16", [64, 64]),
+    ("lm_head.weight", "BF16", [1000, 64]),
+]
+
+
+@pytest.mark.parametrize(
+    "guessing",
+    [
+        [("mtp.layers.0.mlp.up_proj.weight", "BF16", [256, 64]), ("mtp.fc.weight", "BF16", [64, 128])],
+        [
+            ("model.layers.2.mlp.up_proj.weight", "BF16", [256, 64]),
+            ("model.layers.2.eh_proj.weight", "BF16", [64, 128]),
+            ("model.layers.2.embed_tokens.weight", "BF16", [1000, 64]),
+            ("model.layers.2.shared_head.head.weight", "BF16", [1000, 64]),
+        ],
+    ],
+)
+def test_layers_that_guess_tokens_weigh_only_when_they_are_asked_for(ask_of, guessing):
+    """Qwen names them, DeepSeek numbers on; vLLM shares embedding and output head with the decoder."""
+    without, facts = (profile(PLAIN, tensors).facts for tensors in (DECODER, DECODER + guessing))
+    assert (facts.measured_bytes, without.mtp) == (without.measured_bytes, None)
+    assert facts.mtp_bytes == (256 * 64 + 64 * 128) * 2
+    assert (facts.mtp.count, facts.mtp.heads) == (1, 4)
+    asked = '--speculative-config \'{"method":"mtp","num_speculative_tokens":1}\''
+    alone, beside, plain = (ask_of(facts, ""), ask_of(facts, asked), ask_of(without, ""))
+    assert alone.weights_bytes == plain.weights_bytes
+    assert beside.weights_bytes.best - alone.weights_bytes.best == facts.mtp_bytes
+    assert beside.kv_bytes_per_request.best > alone.kv_bytes_per_request.best
+    assert beside.fits is True
+
+
+@pytest.fixture
+def ask_of(catalogue):
+    def asked(facts, flags, *, card="nvidia-l4", version=None):
+        parsed = parse_flags(f"--max-model-len 1024 {flags}")
+        return predict(facts, catalogue.accelerator(card), 1, parsed, catalogue.rules(version))
+
+    return asked
+
+
+@pytest.mark.parametrize("card", ["nvidia-l4", "cpu", "tpu-v6e", "amd-mi300x"])
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"mamba_d_ssm": 128},
+        {"attn_type_list": [1, 0]},
+        {"is_encoder_decoder": True},
+        {"index_topk_blocks": 4},
+        {"layer_types": ["conv", "full_attention"]},
+    ],
+)
+def test_a_model_that_keeps_what_is_not_known_here_is_never_said_to_fit_nor_not_to(ask_of, told, card):
+    facts = profile({**PLAIN, **told}, DECODER).facts
+    report = ask_of(facts, "--kv-cache-memory-bytes 1G", card=card)
+    assert (report.fits, facts.unmodelled in report.assumptions, bool(facts.unmodelled)) == (None, True, True)
+    assert ask_of(profile({**PLAIN, "attn_type_list": [1, 1]}, DECODER).facts, "").fits is True
+
+
+NARROW = {"num_bits": 8, "type": "float", "dynamic": False}
+
+
+@pytest.mark.parametrize(
+    ("section", "version", "narrow"),
+    [
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4", "kv_cache_scheme": NARROW}, "0.14.0", True),
+        ({"quant_method": "modelopt", "quantization": {"kv_cache_quant_algo": "FP8"}}, "0.33.0", True),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4", "kv_cache_scheme": NARROW}, "0.12.0", False),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4", "kv_cache_quant_algo": None}, "0.33.0", False),
+        ({"quant_method": "compressed-tensors", "kv_cache_scheme": NARROW}, "0.19.0", True),
+        ({"quant_method": "compressed-tensors", "kv_cache_scheme": NARROW}, "0.16.0", False),
+        ({"quant_method": "compressed-tensors", "kv_cache_scheme": None}, "0.33.0", False),
+        ({"quant_method": "fp8", "kv_cache_scheme": NARROW}, "0.33.0", False),
+    ],
+)
+def test_a_config_may_ask_for_a_cache_of_8_bit_floats_and_a_flag_wins(ask_of, section, version, narrow):
+    facts = profile({**PLAIN, "quantization_config": section}, DECODER).facts
+    by_config, wide = (ask_of(facts, flags, version=version) for flags in ("", "--kv-cache-dtype bfloat16"))
+    assert by_config.kv_bytes_per_request.best * (2 if narrow else 1) == wide.kv_bytes_per_request.best
+    assert any("fp8, as the checkpoint" in told for told in by_config.assumptions) is narrow

@@ -52,7 +52,8 @@ def test_counting_adds_packed_values_and_scales_to_one_group_and_names_what_is_q
             StoredTensor(name=layer + "weight_scale", dtype="BF16", shape=(64, 2), n_bytes=256),
             StoredTensor(name=layer + "weight_shape", dtype="I64", shape=(2,), n_bytes=16),
             StoredTensor(name="model.layers.0.self_attn.o_proj.weight", dtype="BF16", shape=(8, 8), n_bytes=128),
-        ]
+        ],
+        decoder_layers=1,
     )
     assert count.by_group == {G.MLP: 2320, G.ATTENTION: 128}
     assert count.by_dtype == {"BF16": 384, "I32": 2048, "I64": 16}
@@ -72,5 +73,5 @@ def test_counting_adds_packed_values_and_scales_to_one_group_and_names_what_is_q
     ],
 )
 def test_scales_and_zero_points_alone_do_not_make_a_group_quantised(name, dtype, shape, quantised):
-    count = count_tensors([StoredTensor(name=name, dtype=dtype, shape=shape, n_bytes=16)])
+    count = count_tensors([StoredTensor(name=name, dtype=dtype, shape=shape, n_bytes=16)], decoder_layers=1)
     assert (count.narrow == {G.MLP}) is quantised

@@ -12,7 +12,6 @@ from agent.fit.flags.flags import Flags, parse_flags
 from agent.fit.memory.weights import (
     _held,
     _weighing,
-    as_kernels_hold_it,
     device_tensors,
     head_bytes,
     plan_weights,
@@ -253,27 +252,6 @@ def test_an_encoder_in_data_mode_is_whole_on_every_rank():
     model = "Qwen/Qwen3-VL-8B-Instruct"
     split, whole = (plan(model, f"-tp 4 {more}").loaded.best for more in ("", "--mm-encoder-tp-mode data"))
     assert whole - split == pytest.approx(CATALOGUE.models.find(model).vision.params * 2 * 3 / 4, rel=0.02)
-
-
-@pytest.mark.parametrize(
-    ("name", "card", "gib"),
-    [
-        ("Qwen/Qwen3.5-35B-A3B-FP8", "nvidia-a100-80gb", 34.71),
-        ("Qwen/Qwen3.5-35B-A3B-FP8", "nvidia-gb10", 34.22),
-        ("RedHatAI/Qwen3-8B-FP8-dynamic", "nvidia-a100-80gb", 8.8),
-    ],
-)
-def test_eight_bit_floats_carry_scales_of_marlin_on_older_cards(name, card, gib):
-    """Blocks of 128 x 128 become columns of 128; whole columns stay what they are."""
-    model, rules = CATALOGUE.models.find(name), CATALOGUE.rules("0.19.0")
-    held = as_kernels_hold_it(model, CATALOGUE.accelerator(card), Flags(), rules)
-    assert plan_weights(held, Flags(), rules, batched_tokens=2048).loaded.best / GIB == pytest.approx(gib, rel=0.005)
-
-
-def test_scales_of_marlin_are_added_to_bytes_that_were_read_too():
-    model = replace(CATALOGUE.models.find("Qwen/Qwen3-8B-FP8"), measured_bytes=((TensorGroup.MLP, 128 * MIB),))
-    held = as_kernels_hold_it(model, CATALOGUE.accelerator("nvidia-a100-80gb"), Flags(), CATALOGUE.rules("0.33"))
-    assert dict(held.measured_bytes)[TensorGroup.MLP] == 130 * MIB
 
 
 def test_recurrent_layers_that_names_do_not_tell_from_attention_are_counted_once():
