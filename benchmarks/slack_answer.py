@@ -26,9 +26,10 @@ from urllib.parse import quote_plus
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from agent.adapters.clock import SystemClock
-from agent.adapters.store.memory.store import MemoryCards
+from agent.adapters.store.sqlite.cards import SqliteCards
 from agent.adapters.store.sqlite.control import SqliteControlStore
 from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.in_memory import InMemoryDatabase
 from agent.adapters.store.sqlite.schema import Kind
 from agent.adapters.store.sqlite.store import SqliteStore
 from agent.app.catalogues import read_rules
@@ -135,7 +136,7 @@ def world_of(folder, owner, **changes):
         "owner": owner,
         "store": SqliteStore(SqliteDatabase(folder / "s.db", Kind.STATE)),
         "control": SqliteControlStore(SqliteDatabase(folder / "c.db", Kind.CONTROL)),
-        "cards": MemoryCards(),
+        "cards": SqliteCards(InMemoryDatabase(Kind.STATE)),
         "bus": Bus(),
         "platform_of": lambda _: Hanging(),
         "logs": Hanging(),

@@ -1,7 +1,7 @@
 """Where state is kept: incidents, what only deciders may write, cards, and what can never succeed."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from agent.app.catalogues import hide, redact
@@ -17,6 +17,7 @@ from agent.settings import Settings
 
 if TYPE_CHECKING:
     from agent.adapters.bus.pulling import PullBus, Subscription
+    from agent.adapters.store.sqlite.database import SqliteDatabase
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,50 +86,48 @@ def firestore_stores(project: str, *, with_control: bool) -> Stores:
 def sqlite_stores(settings: Settings, *, with_control: bool) -> Stores:
     """Open the files of the embedded state."""
     from agent.adapters.bus.dead_letters import SqliteDeadLetters
-    from agent.adapters.bus.embedded import EmbeddedBus
-    from agent.adapters.bus.quarantine.sqlite import SqliteQuarantine
     from agent.adapters.clock import StoredClock, SystemClock, boot_time_s
-    from agent.adapters.store.sqlite.cards import SqliteCards
-    from agent.adapters.store.sqlite.control import SqliteControlStore
     from agent.adapters.store.sqlite.database import SqliteDatabase
     from agent.adapters.store.sqlite.request_counts import SqliteRequestCounts
     from agent.adapters.store.sqlite.schema import Kind
-    from agent.adapters.store.sqlite.service_records import SqliteServiceRecords
     from agent.adapters.store.sqlite.store import SqliteStore
 
-    database = SqliteDatabase(settings.state / "sre.sqlite", Kind.STATE)
-    store = SqliteStore(database)
-    clock = StoredClock(SystemClock(), store.latest_time, monotonic=boot_time_s)
+    state = SqliteDatabase(settings.state / "sre.sqlite", Kind.STATE)
+    clock = StoredClock(SystemClock(), SqliteStore(state).latest_time, monotonic=boot_time_s)
     control = SqliteDatabase(settings.state / "control.sqlite", Kind.CONTROL) if with_control else None
-    return Stores(
-        store=store,
-        control=SqliteControlStore(control) if control is not None else None,
-        cards=SqliteCards(database),
-        service_records=SqliteServiceRecords(database),
-        request_counts=SqliteRequestCounts(database),
-        quarantine=SqliteQuarantine(database, clock, redact=redact),
-        dead_letters=SqliteDeadLetters(database, clock),
-        clock=clock,
-        open_queue=lambda subscriptions: EmbeddedBus(database, clock, subscriptions, hide=hide),
+    return replace(
+        _over(state, control, clock, hide=hide),
+        request_counts=SqliteRequestCounts(state),
+        dead_letters=SqliteDeadLetters(state, clock),
     )
 
 
 def memory_stores(clock: Clock) -> Stores:
     """Return stores that forget everything with the process."""
-    from agent.adapters.bus.memory import MemoryBus
-    from agent.adapters.bus.quarantine.memory import MemoryQuarantine
-    from agent.adapters.store.memory.control import MemoryControlStore
-    from agent.adapters.store.memory.service_records import MemoryServiceRecords
-    from agent.adapters.store.memory.store import MemoryCards, MemoryStore
+    from agent.adapters.store.sqlite.in_memory import InMemoryDatabase
+    from agent.adapters.store.sqlite.schema import Kind
+
+    return _over(InMemoryDatabase(Kind.STATE), InMemoryDatabase(Kind.CONTROL), clock, hide=str)
+
+
+def _over(
+    state: "SqliteDatabase", control: "SqliteDatabase | None", clock: Clock, *, hide: Callable[[str], str]
+) -> Stores:
+    from agent.adapters.bus.embedded import EmbeddedBus
+    from agent.adapters.bus.quarantine.sqlite import SqliteQuarantine
+    from agent.adapters.store.sqlite.cards import SqliteCards
+    from agent.adapters.store.sqlite.control import SqliteControlStore
+    from agent.adapters.store.sqlite.service_records import SqliteServiceRecords
+    from agent.adapters.store.sqlite.store import SqliteStore
 
     return Stores(
-        store=MemoryStore(),
-        control=MemoryControlStore(),
-        cards=MemoryCards(),
-        service_records=MemoryServiceRecords(),
-        quarantine=MemoryQuarantine(clock, redact=redact),
+        store=SqliteStore(state),
+        control=SqliteControlStore(control) if control is not None else None,
+        cards=SqliteCards(state),
+        service_records=SqliteServiceRecords(state),
+        quarantine=SqliteQuarantine(state, clock, redact=redact),
         clock=clock,
-        open_queue=lambda subscriptions: MemoryBus(clock, subscriptions),
+        open_queue=lambda subscriptions: EmbeddedBus(state, clock, subscriptions, hide=hide),
     )
 
 

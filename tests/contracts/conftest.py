@@ -9,21 +9,17 @@ from pathlib import Path
 import pytest
 
 from agent.adapters.bus.embedded import EmbeddedBus
-from agent.adapters.bus.memory import MemoryBus
 from agent.adapters.bus.quarantine.firestore import FirestoreQuarantine
-from agent.adapters.bus.quarantine.memory import MemoryQuarantine
 from agent.adapters.bus.quarantine.sqlite import SqliteQuarantine
 from agent.adapters.store.firestore.cards import FirestoreCards
 from agent.adapters.store.firestore.control import FirestoreControlStore
 from agent.adapters.store.firestore.documents import Documents
 from agent.adapters.store.firestore.service_records import FirestoreServiceRecords
 from agent.adapters.store.firestore.store import FirestoreStore
-from agent.adapters.store.memory.control import MemoryControlStore
-from agent.adapters.store.memory.service_records import MemoryServiceRecords
-from agent.adapters.store.memory.store import MemoryCards, MemoryStore
 from agent.adapters.store.sqlite.cards import SqliteCards
 from agent.adapters.store.sqlite.control import SqliteControlStore
 from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.in_memory import InMemoryDatabase
 from agent.adapters.store.sqlite.schema import Kind
 from agent.adapters.store.sqlite.service_records import SqliteServiceRecords
 from agent.adapters.store.sqlite.store import SqliteStore
@@ -65,31 +61,33 @@ def redacted(text: str) -> str:
 
 
 STORES = {
-    "memory": lambda files, clock: always(MemoryStore()),
+    "memory": lambda files, clock: always(SqliteStore(InMemoryDatabase(Kind.STATE))),
     "sqlite": lambda files, clock: lambda: SqliteStore(files.open(Kind.STATE)),
     "firestore": lambda files, clock: lambda: FirestoreStore(files.documents(), clock),
 }
 CARDS = {
-    "memory": lambda files, clock: always(MemoryCards()),
+    "memory": lambda files, clock: always(SqliteCards(InMemoryDatabase(Kind.STATE))),
     "sqlite": lambda files, clock: lambda: SqliteCards(files.open(Kind.STATE)),
     "firestore": lambda files, clock: lambda: FirestoreCards(files.documents()),
 }
 SERVICE_RECORDS = {
-    "memory": lambda files, clock: always(MemoryServiceRecords()),
+    "memory": lambda files, clock: always(SqliteServiceRecords(InMemoryDatabase(Kind.STATE))),
     "sqlite": lambda files, clock: lambda: SqliteServiceRecords(files.open(Kind.STATE)),
     "firestore": lambda files, clock: lambda: FirestoreServiceRecords(files.documents()),
 }
 CONTROLS = {
-    "memory": lambda files, clock: always(MemoryControlStore()),
+    "memory": lambda files, clock: always(SqliteControlStore(InMemoryDatabase(Kind.CONTROL))),
     "sqlite": lambda files, clock: lambda: SqliteControlStore(files.open(Kind.CONTROL)),
     "firestore": lambda files, clock: lambda: FirestoreControlStore(files.documents("control")),
 }
 BUSES = {
-    "memory": lambda files, clock, subscriptions: always(MemoryBus(clock, subscriptions)),
+    "memory": lambda files, clock, subscriptions: always(
+        EmbeddedBus(InMemoryDatabase(Kind.STATE), clock, subscriptions)
+    ),
     "sqlite": lambda files, clock, subscriptions: lambda: EmbeddedBus(files.open(Kind.STATE), clock, subscriptions),
 }
 QUARANTINES = {
-    "memory": lambda files, clock: always(MemoryQuarantine(clock, redact=redacted)),
+    "memory": lambda files, clock: always(SqliteQuarantine(InMemoryDatabase(Kind.STATE), clock, redact=redacted)),
     "sqlite": lambda files, clock: lambda: SqliteQuarantine(files.open(Kind.STATE), clock, redact=redacted),
     "firestore": lambda files, clock: lambda: FirestoreQuarantine(files.documents(), clock, redact=redacted),
 }

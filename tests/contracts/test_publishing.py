@@ -3,9 +3,9 @@
 import pytest
 
 from agent.adapters.bus.embedded import EmbeddedBus
-from agent.adapters.bus.memory import MemoryBus
 from agent.adapters.bus.pubsub import PubSubBus
 from agent.adapters.bus.pulling import Subscription
+from agent.adapters.store.sqlite.in_memory import InMemoryDatabase
 from agent.adapters.store.sqlite.schema import Kind
 from agent.core.value import canonical
 from agent.entrypoints.pubsub.delivery import delivery_of
@@ -58,7 +58,7 @@ def subscriptions():
 def heard(request, files, clock):
     """A bus with two subscriptions to one topic."""
     if request.param == "memory":
-        return Queue(MemoryBus(clock, subscriptions()))
+        return Queue(EmbeddedBus(InMemoryDatabase(Kind.STATE), clock, subscriptions()))
     if request.param == "sqlite":
         return Queue(EmbeddedBus(files.open(Kind.STATE), clock, subscriptions()))
     emulator = request.getfixturevalue("pubsub_emulator")

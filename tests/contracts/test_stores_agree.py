@@ -4,7 +4,9 @@ import random
 
 import pytest
 
-from agent.adapters.store.memory.store import MemoryStore
+from agent.adapters.store.sqlite.in_memory import InMemoryDatabase
+from agent.adapters.store.sqlite.schema import Kind
+from agent.adapters.store.sqlite.store import SqliteStore
 from agent.core.incident.phase import ENDS, NEXT
 from agent.errors import SreError
 from agent.ports.store import Query
@@ -16,7 +18,7 @@ STEPS = 120
 def test_a_store_and_the_one_in_memory_tell_the_same_story(open_store, make, seed):
     """Commits at right and wrong versions, storms, marks and questions; answers and errors are compared one by one."""
     chance = random.Random(seed)
-    stores = (open_store(), MemoryStore())
+    stores = (open_store(), SqliteStore(InMemoryDatabase(Kind.STATE)))
     for number in range(STEPS):
         act = chance.choice([commit, commit, commit, accept, accept, sent])(chance, make, number)
         assert answer(stores[0], act) == answer(stores[1], act), f"step {number}"

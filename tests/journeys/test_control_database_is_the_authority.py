@@ -315,7 +315,9 @@ class TestBegunBeforeThisRule:
         control = told.installation.control
         kept = control.intent(key)
         less = {"incident": "", "plan_digest": "", "actions": (), "target": None, "etag": "", "revision": ""}
-        control._intents[key] = kept.with_(**less, staged=False, prior_config=None, prior_revision=None)
+        older = kept.with_(**less, staged=False, prior_config=None, prior_revision=None)
+        with control._database.writing() as db:
+            db.execute("UPDATE intents SET body = ? WHERE effect = ?", (older.model_dump_json(), key))
 
     def test_it_is_rolled_back_like_any_other(self, journey):
         told = journey(PROBE)

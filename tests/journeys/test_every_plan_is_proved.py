@@ -81,14 +81,19 @@ def test_a_smaller_cache_type_that_nobody_proved_is_a_task(journey) -> None:
     assert any("--kv-cache-dtype" in note for note in second.plan.notes)
 
 
+def overwrite(store: Any, incident: Incident) -> None:
+    """What somebody does who can write the incident database, plan and all."""
+    with store._database.writing() as db:
+        for table, value in (("plans", incident.plan), ("incidents", incident)):
+            db.execute(f"UPDATE {table} SET body = ? WHERE id = ?", (value.model_dump_json(), value.id))
+
+
 def test_an_unproved_change_cannot_be_approved_whoever_wrote_it(journey) -> None:
     """The plan in the store is exchanged for one without a proof; its digest is honest, and it is refused all the same."""
     told, found = asked(journey)
     bare = found.plan.with_(proof=Proof.NONE, proof_figures=(), proof_missing=("whether it fits",))
     for plan in (bare, bare.with_(proof_missing=())):
-        store: Any = told.installation.store
-        store._plans[plan.id] = plan.model_dump_json()
-        store._incidents[found.id] = found.with_(plan=plan).model_dump_json()
+        overwrite(told.installation.store, found.with_(plan=plan))
         with pytest.raises(PolicyRefused, match=r"proof|proves"):
             told.answer(plan.id)
 
@@ -107,9 +112,7 @@ def test_the_executor_computes_the_proof_anew(journey) -> None:
     """Whoever writes incidents says "computed" where it is only measured: the change is refused before its effect."""
     told, found = asked(journey)
     forged = found.plan.with_(proof=Proof.COMPUTED)
-    store: Any = told.installation.store
-    store._plans[forged.id] = forged.model_dump_json()
-    store._incidents[found.id] = found.with_(plan=forged).model_dump_json()
+    overwrite(told.installation.store, found.with_(plan=forged))
     told.answer(forged.id)
     after = told.until(lambda i: i.ended or (i.plan is not None and i.plan.id != forged.id))
     assert any(r.ended == Phase.REFUSED for r in after.remedies)

@@ -14,9 +14,10 @@ from agent.adapters.clock import SystemClock
 from agent.adapters.store.firestore.control import FirestoreControlStore
 from agent.adapters.store.firestore.documents import Documents
 from agent.adapters.store.firestore.store import FirestoreStore
-from agent.adapters.store.memory.store import MemoryCards
+from agent.adapters.store.sqlite.cards import SqliteCards
 from agent.adapters.store.sqlite.control import SqliteControlStore
 from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.in_memory import InMemoryDatabase
 from agent.adapters.store.sqlite.schema import Kind
 from agent.adapters.store.sqlite.store import SqliteStore
 from agent.app.catalogues import read_rules
@@ -122,7 +123,7 @@ def world_of(store, control, policy=POLICY):
         owner=Owner.DECIDE,
         store=store,
         control=control,
-        cards=MemoryCards(),
+        cards=SqliteCards(InMemoryDatabase(Kind.STATE)),
         bus=NoBus(),
         platform_of=lambda _: None,
         logs=None,

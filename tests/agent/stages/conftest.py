@@ -5,11 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agent.adapters.bus.memory import MemoryBus
 from agent.adapters.logs.file import FileLogs
-from agent.adapters.store.memory.control import MemoryControlStore
-from agent.adapters.store.memory.store import MemoryCards, MemoryStore
 from agent.app.catalogues import matcher
+from agent.app.stores import memory_stores
 from agent.core.change.verification import Check, Measurement
 from agent.core.decision.decision import Channel, Choice
 from agent.core.decision.policy import Mode, Policy, Rule
@@ -181,12 +179,13 @@ class Bench:
             services=Services(services=()),
             printed={},
         )
+        stores = memory_stores(self.clock)
         self.executor = StageContext(
             owner=Owner.DECISION,
-            store=MemoryStore(),
-            control=MemoryControlStore(),
-            cards=MemoryCards(),
-            bus=MemoryBus(self.clock, ()),
+            store=stores.store,
+            control=stores.control,
+            cards=stores.cards,
+            bus=stores.open_queue(()),
             platform_of=lambda _service: self.platform,
             logs=FileLogs(lambda _service: ()),
             notifiers={},

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agent.adapters.store.memory.store import MemoryStore
+from agent.adapters.store.sqlite.in_memory import InMemoryDatabase
+from agent.adapters.store.sqlite.schema import Kind
+from agent.adapters.store.sqlite.store import SqliteStore
 from agent.app import build_app_in_memory
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
@@ -33,7 +35,7 @@ PLAN = Plan(
 )  # fmt: skip
 
 
-class Raced(MemoryStore):
+class Raced(SqliteStore):
     """A store in which somebody writes the very same a moment earlier, and dies before sending it."""
 
     racing = False
@@ -49,7 +51,7 @@ class Raced(MemoryStore):
 def test_what_a_dead_rival_committed_is_sent_before_the_delivery_is_acknowledged(tmp_path: Path) -> None:
     """Nothing is left to do for us, so that nobody else would send it before the next tick."""
     settings = read_settings({}, platform=f"rehearsal:{ROOT / 'examples' / 'gemma4-26b-l4-startup-probe'}")
-    store, clock = Raced(), SteppedClock(T0)
+    store, clock = Raced(InMemoryDatabase(Kind.STATE)), SteppedClock(T0)
     installation = build_app_in_memory(settings, clock=clock, state=tmp_path)
     context = replace(installation.contexts[Owner.TICK], store=store)
     asked = Incident(

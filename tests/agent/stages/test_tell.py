@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.adapters.store.memory.store import MemoryCards
+from agent.adapters.store.sqlite.cards import SqliteCards
+from agent.adapters.store.sqlite.in_memory import InMemoryDatabase
+from agent.adapters.store.sqlite.schema import Kind
 from agent.app import build_app_in_memory
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
@@ -36,7 +38,7 @@ class Told:
         return f"place-{len(timeline)}"
 
 
-class Unkept(MemoryCards):
+class Unkept(SqliteCards):
     """Cards that cannot be written once a message came out."""
 
     broken = True
@@ -138,7 +140,7 @@ def test_a_worker_that_dies_over_it_keeps_it_for_two_minutes_and_no_longer(scene
 def test_a_message_that_came_out_is_not_sent_again_because_its_place_was_not_kept(scene) -> None:
     """The claim stays with who sent it: it knows the place, and gives it when it comes again."""
     context, told, _ = scene
-    cards = Unkept()
+    cards = Unkept(InMemoryDatabase(Kind.STATE))
     context = replace(context, cards=cards)
     assert set(tell_people(context, "inc-a")) == {"slack"}
     cards.broken = False
@@ -150,7 +152,7 @@ def test_a_message_that_was_kept_meanwhile_is_changed_at_once(scene) -> None:
     """Between the look and the claim another worker ended: there is nothing to wait for."""
     context, told, _ = scene
 
-    class Late(MemoryCards):
+    class Late(SqliteCards):
         looked = False
 
         def card(self, incident_id: str, notifier: str) -> str | None:
@@ -160,5 +162,5 @@ def test_a_message_that_was_kept_meanwhile_is_changed_at_once(scene) -> None:
                 self.keep_card(incident_id, notifier, "place-9")
             return found
 
-    assert tell_people(replace(context, cards=Late()), "inc-a") == {}
+    assert tell_people(replace(context, cards=Late(InMemoryDatabase(Kind.STATE))), "inc-a") == {}
     assert told.references == ["place-9"]

@@ -11,14 +11,10 @@ from typing import Any
 
 import structlog
 
-from agent.adapters.bus.quarantine.memory import MemoryQuarantine
 from agent.adapters.clock import StoredClock
-from agent.adapters.store.memory.control import MemoryControlStore
-from agent.adapters.store.memory.store import MemoryCards, MemoryStore
 from agent.app import App, build_app
-from agent.app.catalogues import redact
 from agent.app.runtime_environment import RuntimeEnvironment
-from agent.app.stores import Stores
+from agent.app.stores import Stores, memory_stores
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import Action
@@ -169,10 +165,8 @@ class Simulation:
         self.heap: list[Planned] = []
         self.orders = 0
         self.published = 0
-        self.store = MemoryStore()
-        self.control = MemoryControlStore()
-        self.cards = MemoryCards()
-        self.quarantine = MemoryQuarantine(self._true_clock(), redact=redact)
+        self.stores = memory_stores(self._true_clock())
+        self.store, self.control = self.stores.store, self.stores.control
         self.switch_off_at = T0
         self.history: list[tuple[datetime, Incident]] = []
         self.open: set[str] = set()
@@ -363,8 +357,8 @@ class Simulation:
             stores=Stores(
                 store=port(self.store, "store"),
                 control=port(self.control, "control"),
-                cards=port(self.cards, "cards"),
-                quarantine=self.quarantine,
+                cards=port(self.stores.cards, "cards"),
+                quarantine=self.stores.quarantine,
                 clock=clock,
             ),
             environment=RuntimeEnvironment(platform_of=lambda _: platform, logs=port(self.people, "logs")),
@@ -419,7 +413,7 @@ class Simulation:
         try:
             HANDLER_OF[owner](app.contexts[owner], delivery)
         except Exception as error:  # noqa: BLE001 - as the functions do
-            outcome = settle(error, delivery, self.quarantine)
+            outcome = settle(error, delivery, self.stores.quarantine)
             self._report(delivery, error, outcome)
             return outcome
         return Outcome.ACK

@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from agent.adapters.platform.rehearsal.template import template_of
+from agent.adapters.store.row_json import from_us
+from agent.adapters.store.sqlite.control import SQL
 from agent.core.change.execution import EffectKind, EffectState, effect_key
 from agent.core.change.verification import Verdict
 from agent.core.decision.decision import Channel, Choice, Decision, Vote
@@ -17,6 +19,7 @@ from agent.core.plan.lifecycle import ends_service
 from agent.core.plan.plan import Plan
 from agent.core.plan.proof import OFFERED, Proof, affected_memory
 from agent.errors import DependencyFailed, PolicyRefused, StateConflict
+from agent.ports.control import Lease
 from agent.ports.store import Query
 from tests.simulation.simulated.platform import Fate
 
@@ -57,10 +60,13 @@ def at_a_change(sim: Simulation, mutation: Mutation) -> None:
     believed = max(sim.running.now(sim.true), sim.store.latest_time() or sim.true)
     if mutation.kind == "apply":
         assert believed < decision.expires_at, "the approval had expired"
-    held = sim.control._leases.get(f"service/{mutation.service}")
-    assert held is not None, "nobody had the turn"
+    turn = f"service/{mutation.service}"
+    rows = sim.control._database.ask(SQL["lease"], {"name": turn})
+    assert rows, "nobody had the turn"
+    held_by, token, ends_at = rows[0]
     holder = sim.running.app.contexts["on_decision"].holder
-    assert held.holder.startswith(f"{holder}/"), f"{held.holder} has the turn, {holder} made the change"
+    assert held_by.startswith(f"{holder}/"), f"{held_by} has the turn, {holder} made the change"
+    held = Lease(name=turn, holder=held_by, token=token, until=from_us(ends_at))
     assert sim.control.holds(held, believed), "the turn was over"
 
 
@@ -93,7 +99,7 @@ def _failed_or_decided(sim: Simulation, incident: Incident) -> None:
         return
     assert incident.plan is not None
     applied = effect_key(incident.id, incident.plan.digest, EffectKind.APPLY)
-    held = sim.control._claims.get(claim_name(applied))
+    held = _claim(sim, claim_name(applied))
     assert held == incident.roll_back.model_dump_json(), "rolled back by a decision that was not recorded"
 
 
@@ -116,8 +122,13 @@ def _incident_of(sim: Simulation, mutation: Mutation) -> Incident:
     raise AssertionError(f"{mutation.kind} {mutation.key} belongs to no plan that stands")
 
 
+def _claim(sim: Simulation, plan: str) -> str | None:
+    rows = sim.control._database.ask(SQL["claim"], {"plan": plan})
+    return str(rows[0][0]) if rows else None
+
+
 def _claimed(sim: Simulation, plan: str) -> Decision | None:
-    held = sim.control._claims.get(plan)
+    held = _claim(sim, plan)
     return Decision.model_validate_json(held) if held is not None else None
 
 
@@ -230,7 +241,7 @@ def _nothing_lost(sim: Simulation, incidents: tuple[Incident, ...]) -> None:
     from agent.entrypoints.pubsub.handlers import read_signals
     from agent.ports.bus import Delivery, Topic
 
-    aside = {row["data"] for row in sim.quarantine.rows(10_000)}
+    aside = {row["data"] for row in sim.stores.quarantine.rows(10_000)}
     for body in sim.entries.values():
         if any(_same_entry(body, data) for data in aside):
             continue

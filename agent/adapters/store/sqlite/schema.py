@@ -38,13 +38,7 @@ def prepare(
         InputRejected: The file is of another kind, or newer than this program; or SQLite is too old.
         sqlite3.Error: As SQLite says.
     """
-    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-        wanted = ".".join(map(str, OLDEST_SQLITE))
-        raise InputRejected(
-            f"the database {path!r} was not opened",
-            why=f"this Python has SQLite {sqlite3.sqlite_version}, and {wanted} or newer is needed",
-            hint="use a Python with a newer SQLite, such as one of uv, pyenv or the image; nothing was written",
-        )
+    require_recent_sqlite(path)
     for pragma in ("synchronous = FULL", "foreign_keys = ON", "secure_delete = FAST", "cache_size = -16384"):
         connection.execute(f"PRAGMA {pragma}")
     newest = len(scripts)
@@ -64,6 +58,21 @@ def prepare(
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def require_recent_sqlite(path: str) -> None:
+    """Refuse a SQLite that does not know our statements.
+
+    Raises:
+        InputRejected: It is too old.
+    """
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        wanted = ".".join(map(str, OLDEST_SQLITE))
+        raise InputRejected(
+            f"the database {path!r} was not opened",
+            why=f"this Python has SQLite {sqlite3.sqlite_version}, and {wanted} or newer is needed",
+            hint="use a Python with a newer SQLite, such as one of uv, pyenv or the image; nothing was written",
+        )
 
 
 def _is_current(connection: sqlite3.Connection, kind: Kind, newest: int, path: str) -> bool:

@@ -6,11 +6,11 @@ import threading
 import pytest
 
 from agent.adapters.bus.embedded import EmbeddedBus
-from agent.adapters.bus.memory import MemoryBus
 from agent.adapters.bus.pulling import Subscription
-from agent.adapters.bus.quarantine.memory import MemoryQuarantine
+from agent.adapters.bus.quarantine.sqlite import SqliteQuarantine
 from agent.adapters.bus.worker import Worker
 from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.in_memory import InMemoryDatabase
 from agent.adapters.store.sqlite.schema import Kind
 from agent.errors import DependencyFailed, InputRejected, StateConflict
 from agent.ports.bus import Outcome, Topic
@@ -28,7 +28,7 @@ def clock(make):
 @pytest.fixture(params=["memory", "sqlite"])
 def bus(request, tmp_path, clock):
     if request.param == "memory":
-        yield MemoryBus(clock, [ONE, TWO, DEAD])
+        yield EmbeddedBus(InMemoryDatabase(Kind.STATE), clock, [ONE, TWO, DEAD])
         return
     database = SqliteDatabase(tmp_path / "s.db", Kind.STATE)
     yield EmbeddedBus(database, clock, [ONE, TWO, DEAD])
@@ -37,7 +37,7 @@ def bus(request, tmp_path, clock):
 
 @pytest.fixture
 def quarantine(clock):
-    return MemoryQuarantine(clock, redact=str)
+    return SqliteQuarantine(InMemoryDatabase(Kind.STATE), clock, redact=str)
 
 
 @pytest.fixture
@@ -121,11 +121,11 @@ def test_what_another_try_can_mend_is_tried_as_often_as_the_bus_does(worker, bus
 
 
 def test_a_message_that_cannot_be_put_aside_is_not_acknowledged(bus, make, clock):
-    class Full(MemoryQuarantine):
+    class Full(SqliteQuarantine):
         def put(self, delivery, reason):
             raise DependencyFailed("no", why="the disk is full", hint="free space")
 
-    worker = Worker(bus, {"one": bug}, quarantine=Full(clock, redact=str))
+    worker = Worker(bus, {"one": bug}, quarantine=Full(InMemoryDatabase(Kind.STATE), clock, redact=str))
     bus.publish(make.message())
     rounds(worker, clock, 8)
     assert bus.waiting()["one"] == 1

@@ -3,12 +3,9 @@
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from agent.adapters.bus.memory import MemoryBus
 from agent.adapters.logs.file import FileLogs
-from agent.adapters.store.memory.control import MemoryControlStore
-from agent.adapters.store.memory.service_records import MemoryServiceRecords
-from agent.adapters.store.memory.store import MemoryCards, MemoryStore
 from agent.app.catalogues import read_rules
+from agent.app.stores import memory_stores
 from agent.core.change.execution import Effect, EffectKind, EffectState, Execution
 from agent.core.change.request import ChangeRequest, request_id, request_key
 from agent.core.change.startup_figures import Figure, Observed
@@ -59,12 +56,13 @@ class Clock:
 
 def a_world(clock: Clock, policy: Policy | None = None) -> StageContext:
     """A world in memory that may decide."""
+    stores = memory_stores(clock)
     return StageContext(
         owner=Owner.DECIDE,
-        store=MemoryStore(),
-        control=MemoryControlStore(),
-        cards=MemoryCards(),
-        bus=MemoryBus(clock, ()),
+        store=stores.store,
+        control=stores.control,
+        cards=stores.cards,
+        bus=stores.open_queue(()),
         platform_of=lambda _service: None,
         logs=FileLogs(lambda _service: ()),
         notifiers={},
@@ -73,7 +71,7 @@ def a_world(clock: Clock, policy: Policy | None = None) -> StageContext:
         rules=read_rules(Services(services=()), policy or Policy(), Times()),
         receipt_key=KEY,
         local=True,
-        service_records=MemoryServiceRecords(),
+        service_records=stores.service_records,
     )
 
 

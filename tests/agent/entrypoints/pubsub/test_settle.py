@@ -5,7 +5,9 @@ from datetime import UTC, datetime
 import pytest
 from structlog.testing import capture_logs
 
-from agent.adapters.bus.quarantine.memory import MemoryQuarantine
+from agent.adapters.bus.quarantine.sqlite import SqliteQuarantine
+from agent.adapters.store.sqlite.in_memory import InMemoryDatabase
+from agent.adapters.store.sqlite.schema import Kind
 from agent.entrypoints.pubsub.settle import HANDLED_FAILURES, is_busy, settle
 from agent.errors import DependencyFailed, InputRejected, ModelMisbehaved, PolicyRefused, StateConflict
 from agent.ports.bus import Delivery, Outcome, Topic
@@ -21,7 +23,7 @@ class StoppedClock:
 
 @pytest.fixture
 def quarantine():
-    return MemoryQuarantine(StoppedClock(), redact=lambda text: text)
+    return SqliteQuarantine(InMemoryDatabase(Kind.STATE), StoppedClock(), redact=lambda text: text)
 
 
 @pytest.mark.parametrize("kind", [InputRejected, PolicyRefused, ModelMisbehaved])

@@ -2,7 +2,9 @@
 
 from datetime import timedelta
 
-from agent.adapters.store.memory.store import MemoryStore
+from agent.adapters.store.sqlite.in_memory import InMemoryDatabase
+from agent.adapters.store.sqlite.schema import Kind
+from agent.adapters.store.sqlite.store import SqliteStore
 from agent.core.incident.search import IncidentSearch
 from agent.ports.store import Query
 from agent.stages.shared import find_incidents as module
@@ -11,7 +13,7 @@ from tests.agent.entrypoints.console import scenes
 from tests.contracts import values as make
 
 
-class Counting(MemoryStore):
+class Counting(SqliteStore):
     """Counts what a question may read."""
 
     asked = 0
@@ -22,7 +24,7 @@ class Counting(MemoryStore):
 
 
 def filled(count):
-    store = Counting()
+    store = Counting(InMemoryDatabase(Kind.STATE))
     for n in range(count):
         store.commit(make.change(make.incident(f"inc-{n:03}", service=f"s{n % 7}", opened_at=make.at(n))))
     return store

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.adapters.store.memory.control import MemoryControlStore
+from agent.adapters.store.sqlite.control import SqliteControlStore
+from agent.adapters.store.sqlite.in_memory import InMemoryDatabase
+from agent.adapters.store.sqlite.schema import Kind
 from agent.app import build_app_in_memory
 from agent.entrypoints.cli.analysis import SteppedClock
 from agent.errors import DependencyFailed, StateConflict
@@ -80,27 +82,27 @@ def test_a_worker_that_slept_between_the_two_questions_asks_again(worlds) -> Non
     """The switch was read, then the worker slept: what it read is no answer any more, though the lease still runs."""
     one, _, clock = worlds
 
-    class Slow(MemoryControlStore):
+    class Slow(SqliteControlStore):
         def kill_switch(self) -> KillSwitch:
             read = super().kill_switch()
             clock.step(2)
             return read
 
-    with service_lease(replace(one, control=Slow()), "gemma") as mine:
+    with service_lease(replace(one, control=Slow(InMemoryDatabase(Kind.CONTROL))), "gemma") as mine:
         assert mine is not None
         with pytest.raises(StateConflict, match="took too long"):
-            final_preflight(replace(one, control=Slow()), mine)
+            final_preflight(replace(one, control=Slow(InMemoryDatabase(Kind.CONTROL))), mine)
 
 
 def test_a_turn_that_cannot_be_given_back_ends_by_its_time(worlds) -> None:
     """The effect was made; that the store is away afterwards is no failure of it."""
 
-    class Away(MemoryControlStore):
+    class Away(SqliteControlStore):
         def release(self, lease) -> None:
             raise DependencyFailed("x", why="y", hint="z")
 
     one, two, clock = worlds
-    away = Away()
+    away = Away(InMemoryDatabase(Kind.CONTROL))
     with service_lease(replace(one, control=away), "gemma") as mine:
         assert mine is not None
     with service_lease(replace(two, control=away), "gemma") as theirs:

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 import pytest
 
 from agent.adapters.bus.dead_letters import SqliteDeadLetters
-from agent.adapters.bus.quarantine.memory import MemoryQuarantine
+from agent.adapters.bus.quarantine.sqlite import SqliteQuarantine
+from agent.adapters.store.sqlite.in_memory import InMemoryDatabase
+from agent.adapters.store.sqlite.schema import Kind
 from agent.entrypoints.console.pages.queue import QueueView, command_to_publish
 from agent.ports.bus import DeadLetter, Delivery, Topic
 from agent.settings import Settings
@@ -83,7 +85,7 @@ def test_who_only_reads_delivers_nothing(stage, browser_of, queue):
 
 
 def test_in_the_cloud_the_page_reads_and_names_the_commands(stage, browser_of):
-    quarantine = MemoryQuarantine(stage.clock, redact=str)
+    quarantine = SqliteQuarantine(InMemoryDatabase(Kind.STATE), stage.clock, redact=str)
     delivery = Delivery(topic=Topic.INCIDENTS, message_id="1", data=b"{}", attributes={"incident": "inc-1"})
     quarantine.put(delivery, "it cannot be read")
     page = text(browser_of(stage.world, queue=QueueView(quarantine=quarantine)))

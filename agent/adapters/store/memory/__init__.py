@@ -1,1 +1,0 @@
-"""Stores in memory, for analysis and tests."""
