@@ -2,13 +2,13 @@
 
 import base64
 import json
-import threading
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
+
+from tests.loopback import Loopback
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 OURS = "https://sre-decide-123.us-central1.run.app"
@@ -87,27 +87,9 @@ def assertion(at=NOW, *, private=EC, **changes):
     return f"{text}.{b64(r.to_bytes(32) + s.to_bytes(32))}"
 
 
-class KeyServer:
+class KeyServer(Loopback):
     """Serves Google's keys under /certs and the proxy's under /iap."""
 
     def __init__(self):
         shown = {"/certs": {"keys": [rsa_jwk()]}, "/iap": {"keys": [ec_jwk()]}}
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                body = json.dumps(shown.get(self.path)).encode()
-                self.send_response(200 if self.path in shown else 404)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def close(self):
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(lambda request: (200 if request.path in shown else 404, shown.get(request.path)))

@@ -2,12 +2,13 @@
 
 import gzip
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+
+from tests.loopback import Loopback
 
 
 class Received:
@@ -41,13 +42,8 @@ class OtlpReceiver:
     def __init__(self, status=200):
         self.status, self.hangs, self.posts = status, threading.Event(), 0
         self.bodies, self._lock = [], threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self._server.server_port}"
+        self._server = Loopback(self._answer)
+        self.url = self._server.url
 
     @property
     def spans(self):
@@ -63,35 +59,20 @@ class OtlpReceiver:
 
     def stop(self):
         self.hangs.set()
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
-    def _handler(self):
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.posts += 1
-                if receiver.status is None:
-                    receiver.hangs.wait(60)
-                    return
-                if receiver.status == 200 and self.path == "/v1/traces":
-                    assert self.headers["Content-Type"] == "application/x-protobuf"
-                    with receiver._lock:
-                        zipped = self.headers.get("Content-Encoding") == "gzip"
-                        receiver.bodies.append(gzip.decompress(body) if zipped else body)
-                answer = ExportTraceServiceResponse().SerializeToString()
-                self.send_response(receiver.status if self.path == "/v1/traces" else 404)
-                self.send_header("Content-Type", "application/x-protobuf")
-                self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
-
-            def log_message(self, *_):
-                pass
-
-        return Handler
+    def _answer(self, request):
+        self.posts += 1
+        if self.status is None:
+            self.hangs.wait(60)
+            return None
+        if self.status == 200 and request.path == "/v1/traces":
+            assert request.headers["Content-Type"] == "application/x-protobuf"
+            with self._lock:
+                zipped = request.headers.get("Content-Encoding") == "gzip"
+                self.bodies.append(gzip.decompress(request.body) if zipped else request.body)
+        answer = ExportTraceServiceResponse().SerializeToString()
+        return self.status if request.path == "/v1/traces" else 404, answer, {"Content-Type": "application/x-protobuf"}
 
 
 def orphans(spans):

@@ -4,15 +4,14 @@ import json
 import shutil
 import socket
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
+from tests.loopback import Loopback
 from tests.outside import ROOT, absent
 from tests.waiting import until
 
@@ -104,27 +103,9 @@ def alertmanager(folder: Path, config: Path, port: int) -> Iterator[None]:
         yield
 
 
-class Exporter:
+class Exporter(Loopback):
     """Serves one page of metrics, such as a vLLM server's, which a test may change."""
 
     def __init__(self) -> None:
         self.text = ""
-        page = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                self.send_response(200)
-                self.send_header("Content-Type", "text/plain; version=0.0.4")
-                self.end_headers()
-                self.wfile.write(page.text.encode())
-
-            def log_message(self, *_):
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self._server.server_port
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(lambda _: (200, self.text.encode(), {"Content-Type": "text/plain; version=0.0.4"}))

@@ -10,16 +10,16 @@ live subscription was seen. Not known and assumed: that a stopped app takes a PA
 """
 
 import copy
-import json
 import re
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
+
+from tests.loopback import Loopback, Reply, Request
 
 Json = dict[str, Any]
 SUBSCRIPTION = "00000000-1111-2222-3333-444444444444"
@@ -100,14 +100,20 @@ class ArmServer:
         self._deleted: dict[str, datetime] = {}
         self._switching: dict[str, tuple[datetime, bool | None]] = {}
         self._lock = threading.RLock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), name="arm", daemon=True).start()
+        self._server = Loopback(self._reply, keep_alive=True)
+        self.url = self._server.url
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
+
+    def _reply(self, request: Request) -> Reply | None:
+        found = self.answer(request.command, request.path, request.json())
+        if found is None:
+            request.close_connection = True
+            request.connection.close()
+            return None
+        status, shown, headers = found
+        return status, b"" if shown is None else shown, headers
 
     def put(self, name: str, body: Json, *, up: bool = True) -> None:
         """Keep an app whose only revision has come up, or has failed."""
@@ -405,36 +411,6 @@ def _refusal(body: Json) -> tuple[int, Json | None, dict[str, str]] | None:
 
 def _error(status: int, code: str, message: str) -> tuple[int, Json | None, dict[str, str]]:
     return status, {"error": {"code": code, "message": message}}, {}
-
-
-def _handler(arm: ArmServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def _do(self) -> None:
-            raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            found = arm.answer(self.command, self.path, json.loads(raw or b"{}"))
-            if found is None:
-                self.close_connection = True
-                self.connection.close()
-                return
-            status, shown, headers = found
-            data = b"" if shown is None else json.dumps(shown).encode()
-            self.send_response(status)
-            if status != 204:
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
-
-        do_GET = do_PUT = do_PATCH = do_POST = do_DELETE = _do  # noqa: N815 - the library's names
-
-        def log_message(self, *_: object) -> None:
-            """Quiet."""
-
-    return Handler
 
 
 class Token:

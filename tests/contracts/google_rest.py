@@ -6,10 +6,9 @@ rest = agent.adapters.google.rest.GoogleRest(lambda: "token", at=apis.at)
 apis.close()
 """
 
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
+
+from tests.loopback import Loopback
 
 
 class GoogleRest:
@@ -18,31 +17,13 @@ class GoogleRest:
     def __init__(self):
         self.answers = {}
         self.seen = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, *_):
-                pass
-
-            def do_GET(self):
-                status, body = outer.answer(self)
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json; charset=UTF-8")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
+        self._server = Loopback(self.answer)
 
     def at(self, service):
-        return f"http://127.0.0.1:{self._server.server_address[1]}/{service}"
+        return f"{self._server.url}/{service}"
 
     def close(self):
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
 
     def answer(self, request):
         parts = urlsplit(request.path)
@@ -56,5 +37,5 @@ class GoogleRest:
             found = found[page] | more
         if isinstance(found, tuple):
             status, message = found
-            return status, json.dumps({"error": {"code": status, "message": message, "status": "X"}}).encode()
-        return 200, found if isinstance(found, bytes) else json.dumps(found).encode()
+            return status, {"error": {"code": status, "message": message, "status": "X"}}
+        return 200, found

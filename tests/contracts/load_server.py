@@ -7,8 +7,9 @@ The stream's shape follows vLLM's server 0.32, which real drivers read: chunks o
 import json
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
+
+from tests.loopback import Loopback, Reply, Request
 
 STATUS = {"401": 401, "404": 404, "429": 429, "500": 500}
 
@@ -28,45 +29,25 @@ class LoadServer:
         self.most_at_once = 0
         self._now = 0
         self._slots, self._lock, self.free = threading.Semaphore(slots), threading.Lock(), threading.Event()
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-            def do_GET(self) -> None:
-                allowed = not outer.key or self.headers.get("Authorization") == f"Bearer {outer.key}"
-                models = b'{"object": "list", "data": [{"id": "tiny", "object": "model", "max_model_len": 4096}]}'
-                _answer(self, 200 if allowed else 401, models if allowed else b"{}")
-
-            def do_POST(self) -> None:
-                outer.post(self)
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 128
-
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                pass  # a client that hangs up is no error of the server
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        self._thread.start()
+        self._server = Loopback(self._answer, keep_alive=True)
+        self.url = self._server.url
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.free.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
 
-    def post(self, request: BaseHTTPRequestHandler) -> None:
-        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+    def _answer(self, request: Request) -> Reply | None:
+        if request.command == "POST":
+            return self.post(request)
+        allowed = not self.key or request.headers.get("Authorization") == f"Bearer {self.key}"
+        models = {"object": "list", "data": [{"id": "tiny", "object": "model", "max_model_len": 4096}]}
+        return (200, models) if allowed else (401, {})
+
+    def post(self, request: Request) -> Reply | None:
+        body = request.json()
         with self._lock:
             self.bodies.append(body)
             fault = self.fault if len(self.bodies) % self.every == 0 else ""
@@ -75,14 +56,15 @@ class LoadServer:
         if fault == "hang":
             self.free.wait(60)
             request.close_connection = True
-        elif fault == "garbage":
-            _answer(request, 200, b"<html>it works</html>")
-        elif fault in STATUS:
-            _answer(request, STATUS[fault], b'{"error": {"message": "no"}}')
-        else:
-            self._stream(request, int(body["max_tokens"]), len(str(body["prompt"])) // 4)
+            return None
+        if fault == "garbage":
+            return 200, b"<html>it works</html>"
+        if fault in STATUS:
+            return STATUS[fault], {"error": {"message": "no"}}
+        self._stream(request, int(body["max_tokens"]), len(str(body["prompt"])) // 4)
+        return None
 
-    def _stream(self, request: BaseHTTPRequestHandler, tokens: int, prompt: int) -> None:
+    def _stream(self, request: Request, tokens: int, prompt: int) -> None:
         request.send_response(200)
         request.send_header("Content-Type", "text/event-stream")
         request.send_header("Transfer-Encoding", "chunked")
@@ -105,19 +87,11 @@ class LoadServer:
         _write(request, b"")
 
 
-def _event(request: BaseHTTPRequestHandler, data: dict[str, Any]) -> None:
+def _event(request: Request, data: dict[str, Any]) -> None:
     _write(request, b"data: " + json.dumps(data).encode() + b"\n\n")
 
 
-def _write(request: BaseHTTPRequestHandler, data: bytes) -> None:
+def _write(request: Request, data: bytes) -> None:
     """One chunk; an empty one is the end."""
     request.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
     request.wfile.flush()
-
-
-def _answer(request: BaseHTTPRequestHandler, status: int, body: bytes) -> None:
-    request.send_response(status)
-    request.send_header("Content-Type", "application/json")
-    request.send_header("Content-Length", str(len(body)))
-    request.end_headers()
-    request.wfile.write(body)

@@ -1,11 +1,10 @@
 """A stand-in of Log Analytics on loopback: it answers our one query, by the names and the order that stand in it."""
 
-import json
 import re
-import threading
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.loopback import Loopback
 
 WORKSPACE = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
 
@@ -23,14 +22,8 @@ class LogAnalytics:
         self.fails: tuple[int, str, str] | None = None
         self.partial = False
         self.queries: list[str] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server = Loopback(lambda request: self.answer(request.path, request.json()), keep_alive=True)
+        self.url, self.close = self._server.url, self._server.close
 
     def client(self) -> Any:
         """Return the library's client; over plain http it refuses to send a token, so that policy is replaced."""
@@ -63,23 +56,3 @@ class LogAnalytics:
         rows = [[row[0].isoformat().replace("+00:00", "Z"), row[4]] for row in found[: int(count)]]
         told: dict[str, Any] = {"tables": [{"name": "PrimaryResult", "columns": columns, "rows": rows}]}
         return 200, told | ({"error": {"code": "PartialError", "message": "cut"}} if self.partial else {})
-
-
-def _handler(server: LogAnalytics) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            status, shown = server.answer(self.path, body)
-            data = json.dumps(shown).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_: object) -> None:
-            """Quiet."""
-
-    return Handler

@@ -12,12 +12,9 @@ replica was asked.
 import ipaddress
 import json
 import ssl
-import threading
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from cryptography import x509
@@ -27,6 +24,7 @@ from cryptography.x509.oid import NameOID
 
 from agent.adapters.http.client import HttpClient
 from tests.contracts.arm_server import GROUP, SUBSCRIPTION, ArmServer, Json
+from tests.loopback import Loopback, Reply, Request
 
 HOST = "swedencentral.azurecontainerapps.dev"
 RIGHT = "Microsoft.App/containerApps/logstream/action"
@@ -48,16 +46,9 @@ class LogStream:
         self.answer: tuple[int, dict[str, str], bytes] | None = None
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.cut = False
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
         self._certificate, context = _tls()
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self.port = self._server.server_port
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), name="log-stream", daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server = Loopback(self._reply, tls=context)
+        self.port, self.close = self._server.port, self._server.close
 
     def http(self) -> HttpClient:
         """Return the project's client, for which Azure's name leads here."""
@@ -89,6 +80,10 @@ class LogStream:
         ]
         properties = {"createdTime": at.strftime("%Y-%m-%dT%H:%M:%SZ"), "containers": shown}
         return {"name": name, "type": "Microsoft.App/containerApps/revisions/replicas", "properties": properties}
+
+    def _reply(self, request: Request) -> Reply:
+        status, headers, body = self.reply(request.path, request.headers.get("Authorization"))
+        return status, body, headers | {"Content-Length": str(len(body) * (2 if self.cut else 1))}
 
     def reply(self, target: str, authorization: str | None) -> tuple[int, dict[str, str], bytes]:
         url = urlsplit(target)
@@ -138,23 +133,3 @@ def _tls() -> tuple[str, ssl.SSLContext]:
         both.write_bytes(private + pem)
         context.load_cert_chain(both)
     return pem.decode(), context
-
-
-def _handler(stream: LogStream) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            status, headers, body = stream.reply(self.path, self.headers.get("Authorization"))
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body) * (2 if stream.cut else 1)))
-            self.end_headers()
-            self.wfile.write(body)
-            self.close_connection = True
-
-        def log_message(self, *_: Any) -> None:
-            """Quiet."""
-
-    return Handler

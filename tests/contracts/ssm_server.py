@@ -4,7 +4,6 @@ DescribeInstanceInformation, SendCommand, GetCommandInvocation, ListCommandInvoc
 characters, as there. Not there: IAM, S3, other documents.
 """
 
-import json
 import os
 import signal
 import subprocess
@@ -12,8 +11,9 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.loopback import Loopback, Request
 
 Json = dict[str, Any]
 STDOUT_LIMIT, STDERR_LIMIT = 24_000, 8_000
@@ -32,10 +32,8 @@ class SsmServer:
         self.envs: dict[str, Mapping[str, str]] = {}
         self.reset()
         self._told: dict[tuple[str, str], Json] = {}
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self._answer))
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        self._server = Loopback(self._reply, keep_alive=True)
+        self.url = self._server.url
 
     def reset(self) -> None:
         """Forget what a test made it do."""
@@ -51,6 +49,11 @@ class SsmServer:
 
     def ping(self, instance: str) -> str:
         return self.pings.get(instance, str)()
+
+    def _reply(self, request: Request) -> tuple[int, Json, Mapping[str, str]]:
+        code, shown = self._answer(request.headers["X-Amz-Target"].rpartition(".")[2], request.json())
+        wait = {"x-amz-retry-after": "20"} if code >= 400 else {}  # milliseconds
+        return code, shown, {"Content-Type": "application/x-amz-json-1.1"} | wait
 
     def _answer(self, operation: str, body: Json) -> tuple[int, Json]:
         if self.refuses:
@@ -116,25 +119,3 @@ class SsmServer:
         short = ("CommandId", "InstanceId", "Comment", "Status", "RequestedDateTime")
         rows = [{k: v[k] for k in short} for (_, i), v in self._told.items() if i == body["InstanceId"]]
         return 200, {"CommandInvocations": rows[::-1][:50]}
-
-
-def _handler(answer: Callable[[str, Json], tuple[int, Json]]) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or b"{}")
-            code, shown = answer(self.headers["X-Amz-Target"].rpartition(".")[2], body)
-            data = json.dumps(shown).encode()
-            self.send_response(code)
-            self.send_header("Content-Type", "application/x-amz-json-1.1")
-            self.send_header("Content-Length", str(len(data)))
-            if code >= 400:
-                self.send_header("x-amz-retry-after", "20")  # milliseconds
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    return Handler

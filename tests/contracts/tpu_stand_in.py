@@ -10,13 +10,14 @@ import re
 import threading
 from collections.abc import Callable
 from concurrent import futures
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import grpc
 from google.cloud import tpu_v2
 from google.longrunning import operations_pb2
 from google.protobuf import empty_pb2
+
+from tests.loopback import Loopback, Reply, Request
 
 State = tpu_v2.QueuedResourceState.State
 METHODS = (
@@ -146,42 +147,22 @@ class MetadataServer:
     def __init__(self, cloud: TpuStandIn, node: str, secrets: dict[str, str] | None = None) -> None:
         self.cloud, self.node, self.preempted = cloud, node, False
         self.secrets = secrets or {}
-        owner = self
+        self._server = Loopback(self._reply, keep_alive=True)
+        self.host, self.close = f"127.0.0.1:{self._server.port}", self._server.close
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+    def _reply(self, request: Request) -> Reply:
+        status, body = self._answer(request)
+        return status, body, {"ETag": hashlib.sha256(body).hexdigest()[:16]}
 
-            def log_message(self, *_):
-                pass
-
-            def do_GET(self):
-                if self.path.startswith("/v1/"):
-                    self.reply(*owner.secret(self.path))
-                elif self.headers.get("Metadata-Flavor") != "Google":
-                    self.reply(403, b"Missing Metadata-Flavor:Google header.")
-                else:
-                    self.reply(*owner.read(self.path))
-
-            def do_PUT(self):
-                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                owner.cloud.guest[self.path.partition("/guest-attributes/")[2]] = body
-                self.reply(200, b"")
-
-            def reply(self, status, body):
-                self.send_response(status)
-                self.send_header("ETag", hashlib.sha256(body).hexdigest()[:16])
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.host = f"127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def _answer(self, request: Request) -> tuple[int, bytes]:
+        if request.command == "PUT":
+            self.cloud.guest[request.path.partition("/guest-attributes/")[2]] = request.body.decode()
+            return 200, b""
+        if request.path.startswith("/v1/"):
+            return self.secret(request.path)
+        if request.headers.get("Metadata-Flavor") != "Google":
+            return 403, b"Missing Metadata-Flavor:Google header."
+        return self.read(request.path)
 
     def read(self, path: str) -> tuple[int, bytes]:
         parts = urlsplit(path)

@@ -4,12 +4,12 @@ The stream's shape follows vLLM's OpenAI-compatible server 0.32: chunks, a last 
 """
 
 import json
-import sys
 import threading
 import time
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.loopback import Loopback, Reply, Request
 
 ADDRESS = "127.0.0.1"
 
@@ -31,16 +31,6 @@ class Script:
     chunked: bool = True  # as uvicorn sends it
 
 
-class Server(ThreadingHTTPServer):
-    """A client that hangs up is no error of the server."""
-
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
-
-
 class VllmHttp:
     """The server; ``seen`` holds (method, path, headers, body) of every request."""
 
@@ -48,67 +38,45 @@ class VllmHttp:
         self.script = Script()
         self.seen: list[tuple[str, str, dict[str, str], Any]] = []
         self.free = threading.Event()
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-            def do_GET(self) -> None:
-                outer.get(self)
-
-            def do_POST(self) -> None:
-                outer.post(self)
-
-        self._server = Server((ADDRESS, 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        self._thread.start()
-
-    @property
-    def url(self) -> str:
-        host, port = self._server.server_address[:2]
-        return f"http://{host!s}:{port}"
+        self._server = Loopback(self._answer, keep_alive=True, host=ADDRESS)
+        self.url = self._server.url
 
     def stop(self) -> None:
         self.free.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
 
-    def get(self, request: BaseHTTPRequestHandler) -> None:
+    def _answer(self, request: Request) -> Reply | None:
+        return self.get(request) if request.command == "GET" else self.post(request)
+
+    def get(self, request: Request) -> Reply:
         self.seen.append(("GET", request.path, dict(request.headers), None))
         if request.path == "/health":
-            _answer(request, 200, b"")
-            return
+            return 200, b""
         if request.path == "/v1/models":
-            _answer(request, 200, b'{"data": [{"id": "gemma"}]}')
-            return
+            return 200, {"data": [{"id": "gemma"}]}
         if self.script.counter is None or not request.path.endswith("/metrics"):
-            _answer(request, 404, b"{}")
-            return
+            return 404, b"{}"
         line = f'vllm:generation_tokens_total{{engine="0",model_name="gemma"}} {self.script.counter}\n'
-        _answer(request, 200, ("# TYPE vllm:generation_tokens_total counter\n" + line).encode())
+        return 200, ("# TYPE vllm:generation_tokens_total counter\n" + line).encode()
 
-    def post(self, request: BaseHTTPRequestHandler) -> None:
-        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+    def post(self, request: Request) -> Reply | None:
+        body = request.json()
         self.seen.append(("POST", request.path, dict(request.headers), body))
         script = self.script
         chat = request.path.endswith("/chat/completions")
         if script.hangs:
             self.free.wait(30)
             request.close_connection = True
-            return
+            return None
         if script.no_chat_template and chat:
             says = "As of transformers v4.44, default chat template is no longer allowed, so you must provide a chat template"
-            _answer(request, 400, json.dumps({"error": {"message": says, "code": 400}}).encode())
-        elif script.status != 200:
-            _answer(request, script.status, script.body.encode())
-        else:
-            self._stream(request, chat=chat)
+            return 400, {"error": {"message": says, "code": 400}}
+        if script.status != 200:
+            return script.status, script.body.encode()
+        self._stream(request, chat=chat)
+        return None
 
-    def _stream(self, request: BaseHTTPRequestHandler, *, chat: bool) -> None:
+    def _stream(self, request: Request, *, chat: bool) -> None:
         script = self.script
         request.send_response(200)
         request.send_header("Content-Type", "text/event-stream")
@@ -122,7 +90,7 @@ class VllmHttp:
         except ConnectionError:
             request.close_connection = True
 
-    def _say(self, request: BaseHTTPRequestHandler, *, chat: bool) -> None:
+    def _say(self, request: Request, *, chat: bool) -> None:
         script = self.script
         if script.raw is not None:
             self._write(request, script.raw)
@@ -139,17 +107,10 @@ class VllmHttp:
         self._write(request, b"data: [DONE]\n\n")
         self._write(request, b"")
 
-    def _event(self, request: BaseHTTPRequestHandler, data: dict[str, Any]) -> None:
+    def _event(self, request: Request, data: dict[str, Any]) -> None:
         self._write(request, b"data: " + json.dumps(data).encode() + b"\n\n")
 
-    def _write(self, request: BaseHTTPRequestHandler, data: bytes) -> None:
+    def _write(self, request: Request, data: bytes) -> None:
         """One chunk; an empty one is the end."""
         request.wfile.write(b"%x\r\n%s\r\n" % (len(data), data) if self.script.chunked else data)
         request.wfile.flush()
-
-
-def _answer(request: BaseHTTPRequestHandler, status: int, body: bytes) -> None:
-    request.send_response(status)
-    request.send_header("Content-Length", str(len(body)))
-    request.end_headers()
-    request.wfile.write(body)

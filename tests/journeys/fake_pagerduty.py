@@ -1,9 +1,9 @@
 """A PagerDuty on loopback: its Events API v2 with the limits that it documents, and one alert for each dedup key."""
 
-import http.server
 import json
-import threading
 from datetime import datetime
+
+from tests.loopback import Loopback
 
 KEY = "0123456789abcdef0123456789abcdef"
 SEVERITIES = {"critical", "error", "warning", "info"}
@@ -34,10 +34,8 @@ class FakePagerDuty:
 
     def __init__(self):
         self.events, self.alerts, self.errors, self.answers = [], {}, [], []
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-        self.thread.start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.server = Loopback(self._reply)
+        self.url, self.close = self.server.url, self.server.close
 
     @property
     def actions(self):
@@ -63,28 +61,7 @@ class FakePagerDuty:
             self.alerts[key] = state
         return 202, {"status": "success", "message": "Event processed", "dedup_key": key}
 
-    def _handler(self):
-        outer = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["content-length"]))
-                if outer.answers:
-                    status, said = outer.answers.pop(0), {"status": "throttled", "message": "try later"}
-                else:
-                    status, said = outer.take(self.path, self.headers["content-type"], body)
-                data = json.dumps(said).encode()
-                self.send_response(status)
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_):
-                pass
-
-        return Handler
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+    def _reply(self, request):
+        if self.answers:
+            return self.answers.pop(0), {"status": "throttled", "message": "try later"}
+        return self.take(request.path, request.headers["content-type"], request.body)

@@ -2,13 +2,14 @@
 
 import hashlib
 import hmac
-import http.server
 import json
 import threading
 import time
 import urllib.error
 import urllib.request
 from urllib.parse import quote_plus
+
+from tests.loopback import Loopback
 
 TOKEN = "xoxb-fake"
 LIMITS = {"header": 150, "section": 3000, "button": 75, "value": 2000, "context": 2000, "text": 40_000}
@@ -97,36 +98,15 @@ class FakeSlack:
         self.replies = []  # what stands in threads
         self.limited, self.retry_after, self.refuse, self.broken = 0, 1, None, 0
         self._lock = threading.Lock()
-        fake = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers.get("content-length", 0)))
-                status, headers, answer = fake._answer(self.path.rsplit("/", 1)[-1], self.headers, body)
-                data = json.dumps(answer).encode() if answer is not None else b"<html>"
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *args):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-        self.thread.start()
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server.server_port}/api/"
+        self.server = Loopback(self._reply)
+        self.url = f"{self.server.url}/api/"
 
     def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+        self.server.close()
+
+    def _reply(self, request):
+        status, headers, answer = self._answer(request.path.rsplit("/", 1)[-1], request.headers, request.body)
+        return status, answer if answer is not None else b"<html>", headers
 
     def _answer(self, method, headers, body):
         with self._lock:

@@ -10,9 +10,7 @@ Time is the real one; what a start takes is divided by ``SPEED``.
 """
 
 import base64
-import http.server
 import json
-import threading
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -23,6 +21,7 @@ from agent.adapters.platform.rehearsal.scenario import load_scenario, moment
 from agent.core.value import digest
 from tests.contracts import cloud_logging_server as logging_server
 from tests.contracts import cloud_run_world as worlds
+from tests.loopback import Loopback
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
@@ -33,34 +32,18 @@ class Metadata:
     """The metadata server as Google's library asks it: an ID token of this identity for an audience."""
 
     def __init__(self):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                url = urlsplit(self.path)
-                body = b"computeMetadata/\n"
-                if url.path.endswith("/identity"):
-                    body = id_token(parse_qs(url.query)["audience"][0]).encode()
-                elif url.path.endswith("/service-accounts/default/"):
-                    body = json.dumps({"email": "sre-tick@example.com", "scopes": [], "aliases": ["default"]}).encode()
-                self.send_response(200)
-                self.send_header("Metadata-Flavor", "Google")
-                self.send_header("Content-Type", "application/json" if body.startswith(b"{") else "text/html")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        self._thread.start()
-        address = f"127.0.0.1:{self._server.server_port}"
+        self._server = Loopback(self._answer)
+        self.close = self._server.close
+        address = f"127.0.0.1:{self._server.port}"
         self.environ = {"GCE_METADATA_HOST": address, "GCE_METADATA_IP": address}
 
-    def close(self):
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    def _answer(self, request):
+        url, flavor = urlsplit(request.path), {"Metadata-Flavor": "Google"}
+        if url.path.endswith("/identity"):
+            return 200, id_token(parse_qs(url.query)["audience"][0]).encode(), flavor | {"Content-Type": "text/html"}
+        if url.path.endswith("/service-accounts/default/"):
+            return 200, {"email": "sre-tick@example.com", "scopes": [], "aliases": ["default"]}, flavor
+        return 200, b"computeMetadata/\n", flavor | {"Content-Type": "text/html"}
 
 
 def id_token(audience):

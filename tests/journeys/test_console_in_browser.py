@@ -1,9 +1,5 @@
 """The console in a real browser, with scripts switched off: read, approve, reject, and every way to come too late."""
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,6 +13,7 @@ from agent.entrypoints.console.identity import Person
 from agent.ports.stage_context import Owner
 from agent.settings import Settings
 from tests.agent.entrypoints.console import scenes as theatre
+from tests.loopback import Loopback
 from tools.console_scenes import served
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -33,27 +30,9 @@ def serving(world, **more):
     return served(make_app(world, **({"settings": Settings(), "operator": "ada"} | more)))
 
 
-@contextmanager
-def foreign_page(html: str) -> Iterator[int]:
+def foreign_page(html: str) -> Loopback:
     """A page of somebody else on this machine, on a port of its own."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(html.encode())
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield server.server_port
-    finally:
-        server.shutdown()
-        server.server_close()
+    return Loopback(lambda _: (200, html.encode(), {"Content-Type": "text/html"}))
 
 
 @pytest.fixture

@@ -3,9 +3,7 @@
 import base64
 import json
 import ssl
-import threading
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -20,6 +18,7 @@ from tests.contracts.kube_world import KubeWorld
 from tests.journeys.on_kubernetes import begin, go_on
 from tests.kube import Cable
 from tests.leases import HELD
+from tests.loopback import Loopback
 
 pytestmark = pytest.mark.xdist_group("kube")
 ARGS = ("serve", "google/gemma-3-27b-it", "--max-model-len=8192")
@@ -39,26 +38,13 @@ class Admission:
     """
 
     def __init__(self, plane, cluster, answer):
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                review["response"] = {"uid": review["request"]["uid"]} | answer
-                body = json.dumps(review).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+        def reply(request):
+            review = request.json()
+            return 200, review | {"response": {"uid": review["request"]["uid"]} | answer}
 
-            def log_message(self, *_):
-                """Say nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(plane.certificate, plane.certificate.with_suffix(".key"))
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self._server = Loopback(reply, tls=context)
         self._api, label = cluster.api, {"admission": cluster.namespace}
         cluster.api.patch(
             f"/api/v1/namespaces/{cluster.namespace}", [{"op": "add", "path": "/metadata/labels", "value": label}]
@@ -67,7 +53,7 @@ class Admission:
         certificate = base64.b64encode(plane.certificate.read_bytes()).decode()
         hook = {
             "name": POLICY,
-            "clientConfig": {"url": f"https://127.0.0.1:{self._server.server_address[1]}/", "caBundle": certificate},
+            "clientConfig": {"url": f"{self._server.url}/", "caBundle": certificate},
             "rules": [{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["UPDATE"],
                        "resources": ["deployments"]}],
             "namespaceSelector": {"matchLabels": label},
@@ -80,8 +66,7 @@ class Admission:
 
     def close(self):
         self._api.delete(self._path, uid=self._uid)
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
 
 DENIES = {"allowed": False, "status": {"code": 403, "message": "flags are changed by the platform team only"}}

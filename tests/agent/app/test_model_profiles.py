@@ -4,7 +4,6 @@ import json
 import struct
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -14,6 +13,7 @@ from agent.catalogue.load_fit import load_fit_catalogue
 from agent.errors import InputRejected
 from agent.fit.checkpoint.checkpoint import ModelProfile
 from agent.settings import read_settings
+from tests.loopback import Loopback
 
 BUNDLED = load_fit_catalogue().models
 SERVICES = """
@@ -128,37 +128,23 @@ class Hub:
         self.asked = []
         self.gate = threading.Event()
         self.gate.set()
-        hub = self
+        self.server = Loopback(self.answer)
+        self.url = self.server.url
 
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, *_):
-                pass
-
-            def do_GET(self):
-                hub.asked.append(self.path)
-                hub.gate.wait(30)
-                owner, name, _, _, file = self.path.strip("/").split("/", 4)
-                body = hub.repositories.get(f"{owner}/{name}", {}).get(file)
-                if body is None:
-                    self.send_error(404)
-                    return
-                first, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
-                part = body[first : last + 1]
-                self.send_response(206)
-                self.send_header("Content-Range", f"bytes {first}-{first + len(part) - 1}/{len(body)}")
-                self.send_header("Content-Length", str(len(part)))
-                self.end_headers()
-                self.wfile.write(part)
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    def answer(self, request):
+        self.asked.append(request.path)
+        self.gate.wait(30)
+        owner, name, _, _, file = request.path.strip("/").split("/", 4)
+        body = self.repositories.get(f"{owner}/{name}", {}).get(file)
+        if body is None:
+            return 404, b""
+        first, last = map(int, request.headers["Range"].removeprefix("bytes=").split("-"))
+        part = body[first : last + 1]
+        return 206, part, {"Content-Range": f"bytes {first}-{first + len(part) - 1}/{len(body)}"}
 
     def close(self):
         self.gate.set()
-        self.server.shutdown()
-        self.server.server_close()
+        self.server.close()
 
 
 def tiny_files(**config):

@@ -5,12 +5,12 @@ import socket
 import threading
 import time
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
 from agent.adapters.google.key_set import KeySet
 from agent.errors import DependencyFailed
+from tests.loopback import Loopback
 
 GOOD = json.dumps({"keys": [{"kid": "k1", "kty": "EC", "crv": "P-256", "x": "x", "y": "y"}]}).encode()
 
@@ -26,37 +26,24 @@ class Clock:
         self.at += timedelta(**more)
 
 
-class Source:
+class Source(Loopback):
     """A key server on loopback whose answer can be changed."""
 
     def __init__(self):
         self.status, self.body, self.asked, self.location = 200, GOOD, 0, None
-        outer = self
+        super().__init__(self._answer)
+        self.url += "/keys"
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                outer.asked += 1
-                self.send_response(outer.status)
-                if outer.location:
-                    self.send_header("Location", outer.location)
-                self.send_header("Content-Length", str(len(outer.body)))
-                self.end_headers()
-                self.wfile.write(outer.body)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}/keys"
+    def _answer(self, _):
+        self.asked += 1
+        return self.status, self.body, {"Location": self.location} if self.location else {}
 
 
 @pytest.fixture
 def source():
     made = Source()
     yield made
-    made.server.shutdown()
-    made.server.server_close()
+    made.close()
 
 
 def test_a_key_is_fetched_once_and_kept(source):
@@ -116,8 +103,7 @@ def test_a_redirect_is_not_followed(source):
 
 
 def test_nobody_listening_is_a_typed_failure(source):
-    source.server.shutdown()
-    source.server.server_close()
+    source.close()
     with pytest.raises(DependencyFailed, match="not read"):
         KeySet(Clock(), url=source.url, holder="Google", timeout_s=0.5)("k1")
 

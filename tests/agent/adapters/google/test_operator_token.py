@@ -3,8 +3,6 @@
 import json
 import os
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -14,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from agent.adapters.google.operator_token import operator_token, printed
 from agent.errors import DependencyFailed
+from tests.loopback import Loopback
 
 AUDIENCE = "https://sre-decide-123.us-central1.run.app"
 
@@ -86,38 +85,13 @@ def test_gcloud_is_asked_with_fixed_words(nobody, tmp_path):
     assert said.read_text() == "auth print-identity-token\n"
 
 
-class TokenServer:
+class TokenServer(Loopback):
     """Google's token endpoint on loopback: answers what it is told to, and keeps what it was asked."""
 
     def __init__(self, answer):
         self.asked = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                sent = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-                outer.asked.append(sent)
-                status, body = answer
-                raw = json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}/token"
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__(lambda request: (self.asked.append(parse_qs(request.body.decode())), answer)[1])
+        self.url += "/token"
 
 
 def a_key_file(folder: Path, url):

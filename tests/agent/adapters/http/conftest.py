@@ -2,9 +2,7 @@
 
 import ipaddress
 import ssl
-import threading
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from cryptography import x509
@@ -12,62 +10,37 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.loopback import Loopback
+
 NAME = "hooks.example.com"
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self):
-        site = self.server.site
-        site.seen.append({name.lower(): value for name, value in self.headers.items()})
-        site.peers.append(self.client_address)
-        status, headers, body = site.answers.pop(0) if site.answers else (200, {}, b"ok")
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_CONNECT(self):
-        self.server.site.tunnels.append((self.path, self.headers.get("Proxy-Authorization")))
-        self.send_error(405)
-
-    def log_message(self, *_):
-        pass
-
-
-class Site:
+class Site(Loopback):
     """``answers``: what is said next; ``seen``: headers of each request; ``peers``: its connection."""
 
     def __init__(self, tls=None):
         self.answers, self.seen, self.peers, self.tunnels = [], [], [], []
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.server.site = self
-        self.server.handle_error = lambda *_: None
-        if tls is not None:
-            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
-        self.port = self.server.server_port
-        self.url = f"http://127.0.0.1:{self.port}/"
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01})
-        self.thread.start()
+        super().__init__(self.answer, keep_alive=True, tls=tls)
+        self.url += "/"
+
+    def answer(self, request):
+        if request.command == "CONNECT":
+            self.tunnels.append((request.path, request.headers.get("Proxy-Authorization")))
+            return 405, b""
+        self.seen.append({name.lower(): value for name, value in request.headers.items()})
+        self.peers.append(request.client_address)
+        status, headers, body = self.answers.pop(0) if self.answers else (200, {}, b"ok")
+        return status, body, headers
 
     def resolve(self, host, port):
         return (ipaddress.ip_address("127.0.0.1"),)
-
-    def stop(self):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
 
 
 @pytest.fixture
 def site():
     made = Site()
     yield made
-    made.stop()
+    made.close()
 
 
 @pytest.fixture
@@ -99,4 +72,4 @@ def tls_site(tmp_path):
     made = Site(server)
     made.trust = ssl.create_default_context(cadata=pem.decode())
     yield made
-    made.stop()
+    made.close()

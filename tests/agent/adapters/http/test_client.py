@@ -1,13 +1,13 @@
 """S12: only public addresses are spoken to, whatever their name, their writing, or where they redirect; all in time."""
 
 import contextlib
-import http.server
 import ipaddress
 import socket
 import ssl
 import threading
 import time
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import httpcore2
 import pytest
@@ -19,6 +19,7 @@ from agent.adapters.http.public_address import is_public
 from agent.adapters.http.target import PlainHttp, TargetRefused
 from agent.adapters.http.wire import Limits, translated
 from agent.errors import DependencyFailed, PolicyRefused
+from tests.loopback import Loopback
 
 PRIVATE = [
     "127.0.0.1", "127.255.255.254", "0.0.0.0", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.0.1",
@@ -85,33 +86,18 @@ def test_a_name_without_an_address_is_a_failure_that_may_pass():
         HttpClient(timeout_s=5, allowed=is_public, resolve=lambda *_: ()).request("GET", "https://example.com/")
 
 
-class Receiver(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        self.server.got.append((self.path, body, dict(self.headers)))
-        status, headers = self.server.answers.pop(0) if self.server.answers else (200, {})
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_message(self, *args):
-        pass
-
-
 @contextlib.contextmanager
 def receiving(*answers):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    server.got, server.answers = [], list(answers)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    server, answers = SimpleNamespace(got=[]), list(answers)
+
+    def answer(request):
+        server.got.append((request.path, request.body, dict(request.headers)))
+        status, headers = answers.pop(0) if answers else (200, {})
+        return status, b"", headers
+
+    with Loopback(answer) as running:
+        server.server_port = running.port
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def here(asked, *, public=("127.0.0.1",)):

@@ -1,6 +1,5 @@
 """One API server by the official client: against the real one, and against one that breaks off."""
 
-import http.server
 import json
 import threading
 import time
@@ -11,6 +10,7 @@ import pytest
 from agent.adapters.kubernetes import client
 from agent.adapters.kubernetes.client import FIELD_MANAGER, KubernetesApi, connect
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SettingsRejected, StateConflict
+from tests.loopback import Loopback
 
 KUBE = pytest.mark.xdist_group("kube")
 
@@ -55,28 +55,15 @@ def test_the_words_of_the_server_are_told(kube_cluster):
         cluster.open("repairer").get(path)
 
 
-class Broken(http.server.BaseHTTPRequestHandler):
+def broken(said=b'{"kind":"Status","message":"etcdserver: request timed out"}', *, status=500, more=0):
     """Says that more will come, and breaks off."""
-
-    said = b'{"kind":"Status","message":"etcdserver: request timed out"}'
-    status, more = 500, 0
-
-    def do_GET(self):
-        self.send_response(self.status)
-        self.send_header("Content-Length", str(len(self.said) + self.more))
-        self.end_headers()
-        self.wfile.write(self.said)
-
-    def log_message(self, *_):
-        pass
+    return lambda _: (status, said, {"Content-Length": str(len(said) + more)})
 
 
 @contextmanager
-def server(handler, folder):
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        yield KubernetesApi(lambda: connect(kubeconfig=str(kubeconfig(folder, running.server_port))))
-        running.shutdown()
+def server(answer, folder):
+    with Loopback(answer) as running:
+        yield KubernetesApi(lambda: connect(kubeconfig=str(kubeconfig(folder, running.port))))
 
 
 def kubeconfig(folder, port):
@@ -91,37 +78,28 @@ def kubeconfig(folder, port):
 
 def test_a_server_in_trouble_may_be_asked_again(tmp_path):
     """Its own 500, an answer that breaks off, an answer that is no JSON, and nobody there."""
-    with server(Broken, tmp_path) as api, pytest.raises(DependencyFailed, match="request timed out"):
+    with server(broken(), tmp_path) as api, pytest.raises(DependencyFailed, match="request timed out"):
         api.get("/api")
-    short = type("Short", (Broken,), {"status": 200, "more": 10})
-    with server(short, tmp_path) as api, pytest.raises(DependencyFailed, match="broke off"):
+    with server(broken(status=200, more=10), tmp_path) as api, pytest.raises(DependencyFailed, match="broke off"):
         api.get("/api")
-    words = type("Words", (Broken,), {"status": 200, "said": b"<html>"})
-    with server(words, tmp_path) as api, pytest.raises(DependencyFailed, match="was not read"):
+    with server(broken(b"<html>", status=200), tmp_path) as api, pytest.raises(DependencyFailed, match="was not read"):
         api.get("/api")
     with pytest.raises(DependencyFailed):
         api.get("/api")
 
 
-class Silent(http.server.BaseHTTPRequestHandler):
-    """Takes a request and never answers it."""
-
+def test_a_change_waits_no_longer_for_its_answer_than_it_may(tmp_path):
     ends = threading.Event()
 
-    def do_PATCH(self):
-        self.ends.wait(30)
+    def silent(_):
+        ends.wait(30)
 
-    def log_message(self, *_):
-        pass
-
-
-def test_a_change_waits_no_longer_for_its_answer_than_it_may(tmp_path):
-    with server(Silent, tmp_path) as api:
+    with server(silent, tmp_path) as api:
         began = time.monotonic()
         with pytest.raises(DependencyFailed, match="timed out"):
             api.patch("/api/x", [], within_s=0.2)
         assert time.monotonic() - began < 10
-        Silent.ends.set()
+        ends.set()
 
 
 def test_nothing_that_leads_to_a_cluster_is_a_mistake_of_the_settings(tmp_path, monkeypatch):

@@ -1,6 +1,5 @@
 """The watch against a real API server: every change once, whatever happens to the connection in between."""
 
-import http.server
 import json
 import threading
 import time
@@ -180,37 +179,30 @@ def test_a_version_that_the_server_forgot_has_the_list_read_anew(kube_plane, fol
     assert heard.names("old") == ["old"]
 
 
-class Hasty(http.server.BaseHTTPRequestHandler):
+class Hasty:
     """Answers a list, and ends each watch at once."""
 
-    asked = ()
-    listed = b'{"metadata":{"resourceVersion":"1"},"items":[]}'
+    def __init__(self, listed=b'{"metadata":{"resourceVersion":"1"},"items":[]}'):
+        self.asked, self.listed = [], listed
 
-    def do_GET(self):
-        watches = "watch=true" in self.path
-        if watches:
-            self.asked.append(time.monotonic())
-        body = b"" if watches else self.listed
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
+    def __call__(self, request):
+        if "watch=true" not in request.path:
+            return 200, self.listed
+        self.asked.append(time.monotonic())
+        return 200, b""
 
 
 def test_a_watch_that_ends_at_once_is_not_asked_for_in_a_storm(tmp_path, heard):
     """A proxy that does not know watches must not turn them into polling."""
-    asked = []
-    with server(type("Noted", (Hasty,), {"asked": asked}), tmp_path) as api:
+    hasty = Hasty()
+    with server(hasty, tmp_path) as api:
         follower = Following(api)
         thread = threading.Thread(target=follower.follow, args=("/api/v1/pods", heard))
         thread.start()
-        until(lambda: len(asked) >= 3)
+        until(lambda: len(hasty.asked) >= 3)
         follower.stop()
         thread.join(15)
-    waits = [later - sooner for sooner, later in pairwise(asked[:3])]
+    waits = [later - sooner for sooner, later in pairwise(hasty.asked[:3])]
     assert waits[0] >= FIRST_WAIT_S * 0.9
     assert waits[1] >= FIRST_WAIT_S * 1.8
 
@@ -226,13 +218,13 @@ def state(version, **objects):
 
 def test_of_a_server_that_was_restored_the_list_is_read_anew(tmp_path, heard):
     """Its versions went back: what is gone with the backup is told, and a version that stands for another state now."""
-    handler = type("Restored", (Hasty,), {"asked": [], "listed": state("120", kept=("90", "1"), later=("110", "1"))})
-    with capture_logs() as logs, server(handler, tmp_path) as api:
+    restored = Hasty(state("120", kept=("90", "1"), later=("110", "1")))
+    with capture_logs() as logs, server(restored, tmp_path) as api:
         follower = Following(api)
         thread = threading.Thread(target=follower.follow, args=("/api/v1/pods", heard), daemon=True)
         thread.start()
         until(lambda: heard.names() == ["kept", "later"])
-        handler.listed = state("100", kept=("90", "2"))
+        restored.listed = state("100", kept=("90", "2"))
         until(lambda: len(heard.of("kept")) == 2 and heard.of("later")[-1][0] is Seen.GONE)
         follower.stop()
         thread.join(15)
@@ -256,22 +248,15 @@ def test_a_version_that_a_real_server_has_not_reached_is_not_waited_for(api, hea
     assert not thread.is_alive()
 
 
-class Forbidding(Hasty):
-    """Lets nobody list anything."""
-
-    def do_GET(self):
-        self.asked.append(time.monotonic())
-        body = b'{"kind":"Status","message":"nodes is forbidden"}'
-        self.send_response(403)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-
 def test_what_stands_in_the_way_is_said_once_and_not_at_every_try(tmp_path, heard):
     """A right that is missing for good must not fill the log."""
     asked = []
-    with capture_logs() as logs, server(type("Noted", (Forbidding,), {"asked": asked}), tmp_path) as api:
+
+    def forbidding(_):
+        asked.append(time.monotonic())
+        return 403, {"kind": "Status", "message": "nodes is forbidden"}
+
+    with capture_logs() as logs, server(forbidding, tmp_path) as api:
         follower = Following(api)
         thread = threading.Thread(target=follower.follow, args=("/api/v1/nodes", heard))
         thread.start()

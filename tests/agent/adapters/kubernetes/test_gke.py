@@ -1,9 +1,6 @@
 """GKE without a kubeconfig: a stand-in that speaks the container API's wire, and a real API server behind TLS."""
 
 import base64
-import http.server
-import json
-import threading
 from datetime import datetime
 
 import pytest
@@ -18,37 +15,23 @@ from agent.adapters.kubernetes import client
 from agent.adapters.kubernetes.client import KubernetesApi, connect
 from agent.adapters.kubernetes.gke import GoogleTokens, gke_configuration
 from agent.errors import DependencyFailed, PolicyRefused, SettingsRejected
+from tests.loopback import Loopback
 
 KUBE = pytest.mark.xdist_group("kube")
 NAME = "gke:my-project/us-central1/llm"
 PATH = "/v1/projects/my-project/locations/us-central1/clusters/llm"
 
 
-class ContainerApi:
+class ContainerApi(Loopback):
     """``projects.locations.clusters.get``, as https://cloud.google.com/kubernetes-engine/docs/reference/rest shows it."""
 
     def __init__(self):
-        outer, self.asked, self.status, self.body = self, [], 200, {}
+        self.asked, self.status, self.body = [], 200, {}
+        super().__init__(self._answer)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                outer.asked.append((self.path, self.headers["Authorization"]))
-                raw = outer.body if isinstance(outer.body, bytes) else json.dumps(outer.body).encode()
-                self.send_response(outer.status)
-                self.send_header("Content-Length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+    def _answer(self, request):
+        self.asked.append((request.path, request.headers["Authorization"]))
+        return self.status, self.body
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Which start's log explains a trouble: the one that ended, or the one that runs."""
 
-import http.server
-import json
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
@@ -15,26 +13,18 @@ ENDED = {"lastState": {"terminated": {"exitCode": 137, "finishedAt": "2026-11-22
 RUNS = {"state": {"running": {"startedAt": "2026-11-22T10:00:01Z"}}}
 
 
-class ApiServer(http.server.BaseHTTPRequestHandler):
+def pod_with(row):
     """Serves one pod, and its log with what was asked for as its only line."""
 
-    row = {}  # noqa: RUF012 - given by each test
-
-    def do_GET(self):
-        path = urlsplit(self.path)
+    def answer(request):
+        path = urlsplit(request.path)
         which = "previous" if "previous" in parse_qs(path.query) else "present"
-        log = f"2026-11-22T10:00:00.000000001Z {which}\n".encode()
         told = {"name": "vllm-0", "namespace": "llm", "uid": "u"}
         spec = {"containers": [{"name": "proxy"}, {"name": "vllm", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
-        pod = {"metadata": told, "spec": spec, "status": {"containerStatuses": [{"name": "vllm"} | self.row]}}
-        body = log if path.path.endswith("/log") else json.dumps(pod).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        pod = {"metadata": told, "spec": spec, "status": {"containerStatuses": [{"name": "vllm"} | row]}}
+        return 200, f"2026-11-22T10:00:00.000000001Z {which}\n".encode() if path.path.endswith("/log") else pod
 
-    def log_message(self, *_):
-        """Say nothing."""
+    return answer
 
 
 @pytest.mark.parametrize(
@@ -57,7 +47,7 @@ class ApiServer(http.server.BaseHTTPRequestHandler):
     ],
 )
 def test_the_log_is_that_of_the_start_that_failed(tmp_path, row, told_at, which):
-    with server(type("Served", (ApiServer,), {"row": row}), tmp_path) as api:
+    with server(pod_with(row), tmp_path) as api:
         logs = KubernetesLogs(lambda _: PodLogs(api=api, namespace="llm", container=None))
         found = logs.instance_log("vllm", revision=None, instance="vllm-0", until=told_at)
     assert [line.text for line in found.lines] == [which]

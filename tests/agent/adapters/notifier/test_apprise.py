@@ -1,8 +1,6 @@
 """Targets that are only told: each service over its own wire on loopback, guarded, and one process for real."""
 
-import http.server
 import json
-import threading
 import time
 from datetime import UTC, datetime
 from urllib.parse import unquote
@@ -19,6 +17,7 @@ from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.errors import DependencyFailed
 from agent.presentation.notify_target import HOSTS, read_targets
+from tests.loopback import Loopback
 from tests.outside import absent
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*imghdr.*:DeprecationWarning")  # apprise's own, at its import
@@ -44,35 +43,20 @@ def _installed():
         absent("apprise, the extra [notify]")
 
 
-class Provider:
+class Provider(Loopback):
     """Every provider on loopback: notes what came, and answers as it is told."""
 
     def __init__(self):
         self.got, self.status, self.location, self.hang_s = [], 200, None, 0.0
-        outer = self
+        super().__init__(self.answer)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers.get("content-length") or 0))
-                outer.got.append((self.headers["x-host"], self.path, body.decode()))
-                time.sleep(outer.hang_s)
-                self.send_response(outer.status)
-                if outer.location:
-                    self.send_header("location", outer.location)
-                said = b'{"requestId": "1"}'
-                self.send_header("content-length", str(len(said)))
-                self.end_headers()
-                self.wfile.write(said)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-        self.thread.start()
+    def answer(self, request):
+        self.got.append((request.headers["x-host"], request.path, request.body.decode()))
+        time.sleep(self.hang_s)
+        return self.status, b'{"requestId": "1"}', {"location": self.location} if self.location else {}
 
     def adapter(self):
-        port = self.server.server_port
+        port = self.port
 
         class Loopback(HTTPAdapter):
             def send(self, request, **given):
@@ -82,11 +66,6 @@ class Provider:
                 return super().send(request, **given)
 
         return Loopback()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
 
 
 @pytest.fixture

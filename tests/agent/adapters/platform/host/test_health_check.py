@@ -1,10 +1,8 @@
 """A check of a server on this machine: what hangs, what died meanwhile, and what is only busy."""
 
-import json
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -13,65 +11,51 @@ from agent.adapters.platform.host.health_check import HealthCheck
 from agent.adapters.platform.host.probe import Address
 from agent.core.service.request_counts import RequestCounts
 from agent.ports.host import Stage, Start, State
+from tests.loopback import Loopback, Reply, Request
 
 AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 START = Start(revision="gemma-1", mark="m1", template="{}", stage=Stage.READY, began_at=AT, ready_at=AT)
 PAGE = State(service="gemma", uid="u", template="{}", starts=(START,))
 
 
-class Server(ThreadingHTTPServer):
+class Server(Loopback):
     """Answers as vLLM does; ``dies`` and ``hangs`` say what a completion meets."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
         self.dies = self.hangs = self.dead = False
         self.over = threading.Event()
         self.sick: list[str] = []
         self.posted = {"2xx": 100, "5xx": 7}
-        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+        super().__init__(self.answer)
 
     def address(self, _: Start) -> Address:
-        return Address(host="127.0.0.1", port=self.server_address[1])
+        return Address(host="127.0.0.1", port=self.port)
 
     def judge(self, _service: str, _mark: str, sick: str) -> None:
         self.sick.append(sick)
 
+    def answer(self, request: Request) -> Reply | None:
+        if request.command == "POST":
+            return self.completion()
+        if request.path == "/health":
+            return 503 if self.dead else 200, b""
+        if request.path == "/v1/models":
+            return 200, {"data": [{"id": "gemma"}]}
+        rows = (
+            f'http_requests_total{{handler="/v1/completions",method="POST",status="{status}"}} {count}\n'
+            for status, count in self.posted.items()
+        )
+        return 200, b'vllm:generation_tokens_total{engine="0"} 7\n' + "".join(rows).encode()
 
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_GET(self) -> None:
-        if self.path == "/health":
-            self.answer(503 if self.server.dead else 200, b"")
-        elif self.path == "/v1/models":
-            self.answer(200, json.dumps({"data": [{"id": "gemma"}]}).encode())
-        else:
-            rows = (
-                f'http_requests_total{{handler="/v1/completions",method="POST",status="{status}"}} {count}\n'
-                for status, count in self.server.posted.items()
-            )
-            self.answer(200, b'vllm:generation_tokens_total{engine="0"} 7\n' + "".join(rows).encode())
-
-    def do_POST(self) -> None:
-        self.server.posted["2xx"] += 1
-        if self.server.dies:
-            self.server.dead = True
-            self.answer(500, b'{"error": "EngineCore encountered an issue."}')
-        elif self.server.hangs:
-            self.server.over.wait(10)
-        else:
-            self.answer(200, b'{"choices": [{"text": "a", "finish_reason": "length"}]}')
-
-    def answer(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
+    def completion(self) -> Reply | None:
+        self.posted["2xx"] += 1
+        if self.dies:
+            self.dead = True
+            return 500, {"error": "EngineCore encountered an issue."}
+        if self.hangs:
+            self.over.wait(10)
+            return None
+        return 200, {"choices": [{"text": "a", "finish_reason": "length"}]}
 
 
 @pytest.fixture
@@ -79,8 +63,7 @@ def server() -> Iterator[Server]:
     made = Server()
     yield made
     made.over.set()
-    made.shutdown()
-    made.server_close()
+    made.close()
 
 
 def test_an_engine_that_dies_during_the_check_is_no_hang(server: Server) -> None:

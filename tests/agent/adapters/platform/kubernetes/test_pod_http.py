@@ -1,7 +1,6 @@
 """HTTP to a pod through the API server's proxy is bounded, whatever the pod sends."""
 
 import contextlib
-import http.server
 
 import pytest
 
@@ -11,27 +10,23 @@ from agent.adapters.platform.kubernetes.pod_http import ApiServerProxy
 from tests.agent.adapters.kubernetes.test_client import server
 
 
-class Endless(http.server.BaseHTTPRequestHandler):
+def endless(status):
     """Sends without an end, until nobody reads any more."""
 
-    status = 200
-
-    def log_message(self, *_):
-        pass
-
-    def do_GET(self):
-        self.send_response(self.status)
-        self.end_headers()
+    def answer(request):
+        request.send_response(status)
+        request.end_headers()
         with contextlib.suppress(OSError):
             while True:
-                self.wfile.write(b"x" * 65_536)
+                request.wfile.write(b"x" * 65_536)
+
+    return answer
 
 
 @pytest.mark.parametrize("status", [200, 500])
 def test_an_answer_without_an_end_is_given_up_at_its_limit(tmp_path, status):
     """By its size, long before the time of the call is over."""
-    handler = type("Handler", (Endless,), {"status": status})
-    with server(handler, tmp_path) as api:
+    with server(endless(status), tmp_path) as api:
         way = ApiServerProxy(api, timeout_s=30)
         with pytest.raises(HttpFailed, match=f"more than {BIGGEST_BYTES} bytes") as failed:
             way.request("GET", "/metrics")

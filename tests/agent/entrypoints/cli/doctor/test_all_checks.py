@@ -1,14 +1,11 @@
 """What is deliberately broken is named, each by one finding; what is well is said to be."""
 
-import json
 import os
 import re
 import subprocess
 import sys
-import threading
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -21,6 +18,7 @@ from agent.entrypoints.cli.doctor import local_machine
 from agent.entrypoints.cli.doctor.all_checks import findings
 from agent.entrypoints.cli.doctor.finding import State
 from agent.entrypoints.http.authenticator import TOKEN_HEADER
+from tests.loopback import Loopback
 
 ROOT = Path(__file__).resolve().parents[5]
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -44,31 +42,14 @@ class World:
         self.clock = NOW
         self.headers = {"x-oauth-scopes": "chat:write,commands"}
         self.bodies = {}
-        world = self
+        self.server = Loopback(self.reply)
+        self.url = self.server.url
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self):
-                self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                status, body = world.answer(self.path.partition("?")[0], self.path)
-                if self.path == "/kill-switch" and not self.headers.get(TOKEN_HEADER):
-                    status, body = 401, {}
-                raw = json.dumps(body).encode()
-                self.send_response_only(status)
-                self.send_header("Date", format_datetime(world.clock, usegmt=True))
-                for key, value in world.headers.items():
-                    self.send_header(key, value)
-                self.send_header("Content-Length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw)
-
-            do_POST = do_GET  # noqa: N815 - the server's own name
-
-            def log_message(self, *words):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    def reply(self, request):
+        status, body = self.answer(request.path.partition("?")[0], request.path)
+        if request.path == "/kill-switch" and not request.headers.get(TOKEN_HEADER):
+            status, body = 401, {}
+        return status, body, {"Date": format_datetime(self.clock, usegmt=True), **self.headers}
 
     def answer(self, path, whole):
         for part, (status, body) in self.bodies.items():
@@ -110,8 +91,7 @@ def world():
         "/kill-switch": (200, {"on": False}),
     }
     yield made
-    made.server.shutdown()
-    made.server.server_close()
+    made.server.close()
 
 
 @pytest.fixture
