@@ -1,13 +1,21 @@
 """Which troubles of a text stand: those that nothing below them, no ordered stop and no handler ended."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
-from agent.failures.text.log_text import TRACEBACK, failure_candidates, is_continued
-from agent.failures.text.no_evidence import MOST_TRACEBACK_LINES, is_dumped, is_handled, is_quoted, is_refusal
+from agent.failures.text.log_text import TRACEBACK, failure_candidates
+from agent.failures.text.no_evidence import (
+    MOST_TRACEBACK_LINES,
+    goes_on_above,
+    is_dumped,
+    is_handled,
+    is_quoted,
+    is_refusal,
+)
 from agent.failures.text.phases import STARTING, PhaseMark, Timeline
 from agent.failures.text.queues import Queues
-from agent.failures.text.streams import body_of, pods_of
+from agent.failures.text.streams import pods_of
 
 _SAID = frozenset({Role.CAUSE, Role.CONSEQUENCE})
 """Known texts; a hint guesses from words."""
@@ -58,6 +66,7 @@ def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[S
     poisoned = (s for s in sightings if s.signature.failure_class is FailureClass.ILLEGAL_MEMORY_ACCESS)
     kept |= {s.index for s in poisoned} - {s.index for s in said}  # of a CUDA error that nobody knows, a hint is enough
 
+    @cache
     def is_evidence(index: int) -> bool:
         return not is_quoted(lines, index) and (index in kept or not is_handled(lines, index))
 
@@ -109,7 +118,8 @@ def timeline_of(
 
 def standing(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline) -> list[Sighting]:
     """The troubles among sightings that are not over (docs/adr/0010-when-a-failure-is-over.md)."""
-    deaths = [s.index for s in sightings if _is_end(s.signature) and not _ordered_stop(s, lines, timeline)]
+    ends = [s.index for s in sightings if _is_end(s.signature) and not _ordered_stop(s, lines, timeline)]
+    deaths = {start: index for index in sorted(ends) if (start := timeline.start(index)) is not None}
     asked = _Asked([s.index for s in sightings if s.signature.proof is Proof.ASKED], lines, timeline)
     empty = [_mark(s) for s in sightings if s.signature.proof is Proof.QUEUE_EMPTY]
     queues = Queues([s.index for s in sightings if is_queue(s.signature)], empty, lines, timeline)
@@ -143,13 +153,14 @@ def _is_end(entry: Signature) -> bool:
     return entry.role is not Role.HINT and entry.failure_class in NEVER and not entry.passing
 
 
-def _over(sighting: Sighting, timeline: Timeline, deaths: Sequence[int]) -> bool:
+def _over(sighting: Sighting, timeline: Timeline, deaths: Mapping[tuple[str, int], int]) -> bool:
     """Whether a trouble was survived.
 
     A trouble of start-up by the end of that very start, or by its tokens; one of serving by a completed request or a
     token counter that moved, unless the engine died in between; hardware, kills, memory limits, dead engines
     and what the platform ended never.
-    A request that was refused stays refused, and a process whose kernel failed stays broken.
+    A request that was refused stays refused, and a process whose kernel failed stays broken. ``deaths`` are the last
+    ends of each start.
     """
     entry = sighting.signature
     passing = entry.passing or entry.failure_class in PASSING
@@ -162,8 +173,9 @@ def _over(sighting: Sighting, timeline: Timeline, deaths: Sequence[int]) -> bool
     if entry.role is Role.HINT or entry.failure_class in STAYS or not timeline.served_after(sighting.index):
         return False
     began = timeline.phase_at(sighting.index)
-    later = [death for death in deaths if death > sighting.index and timeline.same_start(sighting.index, death)]
-    return began in STARTING - {Phase.CONFIG} or (Phase.SERVING in {entry.phase, began} and not later)
+    start = timeline.start(sighting.index)
+    died = start is not None and deaths.get(start, -1) > sighting.index
+    return began in STARTING - {Phase.CONFIG} or (Phase.SERVING in {entry.phase, began} and not died)
 
 
 def _ordered_stop(sighting: Sighting, lines: Sequence[str], timeline: Timeline) -> bool:
@@ -184,7 +196,7 @@ def end_of_traceback(lines: Sequence[str], head: int, timeline: Timeline) -> int
     server = timeline.server(head)
     first = next((at for at in (head, head + 1) if at < len(lines) and TRACEBACK in lines[at]), len(lines))
     for index in range(first + 1, min(len(lines), head + MOST_TRACEBACK_LINES)):
-        if timeline.server(index) == server and not is_continued(body_of(lines[index])):
+        if timeline.server(index) == server and not goes_on_above(lines[index]):
             return index
     return None
 
@@ -194,15 +206,14 @@ class _Asked:
 
     def __init__(self, at: Sequence[int], lines: Sequence[str], timeline: Timeline) -> None:
         self._lines, self._timeline = lines, timeline
-        self._at = [(index, pods_of(lines[index])) for index in at]
+        self._first: dict[object, int] = {}
+        for index in at:
+            self._first.setdefault((pods_of(lines[index]), timeline.start(index)), index)
 
     def covers(self, sighting: Sighting) -> bool:
         """Whether a probe's failure, or an end, follows the request to end the same pod before another start."""
         entry = sighting.signature
         if entry.role is not Role.CONSEQUENCE or entry.failure_class not in AFTER_A_STOP:
             return False
-        pods = pods_of(self._lines[sighting.index])
-        return any(
-            at <= sighting.index and named == pods and self._timeline.no_start_between(at, sighting.index)
-            for at, named in self._at
-        )
+        same = (pods_of(self._lines[sighting.index]), self._timeline.start(sighting.index))
+        return self._first.get(same, sighting.index + 1) <= sighting.index

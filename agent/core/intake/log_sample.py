@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
 from agent.failures.finding import LineMatch
 from agent.failures.match.matcher import Matcher
@@ -19,12 +18,6 @@ LOUD = 20  # first lines kept that speak of a failure and that no signature know
 CUT_CHARS = 2_000  # characters kept of the last line of a signature, and of its first ones where room ran out
 PART_CHARS = 8_000_000  # characters kept of the head, of the tail, and around sights: ordinary lines need far less
 KINDS = 10_000  # signatures by place that are told apart; more are counted together
-
-
-@dataclass(slots=True)
-class _Sight:
-    count: int = 0
-    last: tuple[int, str] = (0, "")
 
 
 class LogSample:
@@ -44,7 +37,8 @@ class LogSample:
         self._tail: deque[tuple[int, str]] = deque(maxlen=TAIL)
         self._room = {"head": PART_CHARS, "around": PART_CHARS, "sights": PART_CHARS}
         self._tail_chars = 0
-        self._seen: dict[str, _Sight] = {}
+        self._counts: dict[str, int] = {}
+        self._last: dict[str, tuple[int, str]] = {}
         self._banners = matcher.proving(Proof.NEW_START)
         self._banner_lines = 0
         self._fresh_until = 0  # the first error before this line is the first of its start
@@ -66,18 +60,18 @@ class LogSample:
         self._keep("around", base, lines, range(min(self._owed, len(lines))))
         self._owed = max(0, self._owed - len(lines))
         known = set()
+        last: dict[str, int] = {}
         for index, match in self._matcher.scan(lines):
             known.add(index)
-            sight = self._seen.get(match.signature)
-            if sight is None:
-                sight = self._seen[match.signature] = _Sight()
-            sight.count += 1
-            if sight.count <= SIGHTS:
+            name = match.signature
+            count = self._counts[name] = self._counts.get(name, 0) + 1
+            if count <= SIGHTS:
                 self._keep_around(base, index, lines)
             else:
-                sight.last = (base + index, lines[index][:CUT_CHARS])
-            if base + index < self._fresh_until or match.signature in self._banners:
+                last[name] = index
+            if base + index < self._fresh_until or name in self._banners:
                 self._keep_start(base, index, lines, match)
+        self._last.update((name, (base + index, lines[index][:CUT_CHARS])) for name, index in last.items())
         self._keep_loud(base, lines, known)
         if base < HEAD:
             self._keep("head", base, lines, range(min(HEAD - base, len(lines))))
@@ -124,9 +118,7 @@ class LogSample:
     def _keep_loud(self, base: int, lines: Sequence[str], known: set[int]) -> None:
         if self._loud >= LOUD:
             return
-        for index in failure_candidates(lines):
-            if index in known:
-                continue
+        for index in failure_candidates(lines, besides=known):
             self._keep_around(base, index, lines)
             self._loud += 1
             if self._loud >= LOUD:
@@ -146,13 +138,12 @@ class LogSample:
         """Return the kept lines in their order."""
         if self._whole is not None:
             return tuple(self._whole)
-        last = dict(sight.last for sight in self._seen.values() if sight.last[1])
-        kept = self._kept | last | dict(self._tail)
+        kept = self._kept | dict(self._last.values()) | dict(self._tail)
         return tuple(kept[n] for n in sorted(kept))
 
     def counts(self) -> dict[str, int]:
         """Return how often each signature was seen."""
-        return {signature: sight.count for signature, sight in self._seen.items()}
+        return dict(self._counts)
 
 
 class PowerOfTwoCounter:

@@ -2,9 +2,11 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import islice
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
+
+from agent.failures.text.log_text import joined
 
 CHUNK_LINES = 4096
 """Lines searched in one pass: long enough to spread the cost of a call, short enough to bound memory."""
@@ -47,7 +49,8 @@ class Prefilter:
             first += len(chunk)
 
     def _hits(self, chunk: list[str], first: int, *, rewritten: bool = False) -> list[Hit]:
-        raw, data, starts = _join(chunk)
+        raw, starts = joined(chunk)
+        data = raw.lower()
         hits: list[Hit] = []
         literals: list[int] = []
         marked = False
@@ -92,16 +95,3 @@ def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:
             yield from _chunks(chunk[:half])
             chunk = chunk[half:]
         yield chunk
-
-
-def _join(chunk: list[str]) -> tuple[bytes, bytes, list[int]]:
-    """One buffer of all lines, as it is and in lower case, and where each line starts (one more for the end)."""
-    text = "\n".join(chunk)
-    if text.isascii():
-        raw = text.encode()
-        lengths: Iterable[int] = map(len, chunk)
-    else:
-        encoded = [line.encode("utf-8", "surrogatepass") for line in chunk]
-        raw = b"\n".join(encoded)
-        lengths = map(len, encoded)
-    return raw, raw.lower(), list(accumulate((length + 1 for length in lengths), initial=0))

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import re2
@@ -29,9 +30,11 @@ _MESSAGE_KEYS = (
     "body",
 )
 _RECORD_START = r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d"
-_WANTS_A_LOOK = re2.compile(rf"(?m)^[ \t]*\{{.*\}}[ \t]*$|^.*{_RECORD_START}.*{_RECORD_START}.*$".encode())
-"""A whole line that may be JSON, or that holds two records of vLLM's logger; linear time on any text."""
+_TWO_RECORDS = re2.compile(rf"{_RECORD_START}.*{_RECORD_START}".encode())
+"""A line that holds two records of vLLM's logger; linear time on any text."""
 
+_JSON_ENDS = ("}", " ", "\t")
+_PLAIN = str | int | float
 _REASON_KEYS = ("reason", "Reason_s", "Reason", "error", "exception", "stack_trace", "detail", "details", "err")
 _HEAD_KEYS = {key: place for place, key in enumerate((*_REASON_KEYS, *_MESSAGE_KEYS))}
 
@@ -94,21 +97,17 @@ def stretch_lines(text: str, *, apart: bool = True) -> list[str]:
     text = clean(text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n")
     if not apart:
-        return text.split("\n")
-    if not text.isascii():  # places in the bytes are places in the text only where all of it is ASCII
-        return [part for line in text.split("\n") for part in _taken_apart(line)]
-    lines: list[str] = []
-    start = 0
-    for found in _WANTS_A_LOOK.finditer(text.encode()):
-        at = found.start()
-        if at > start:
-            lines.extend(text[start : at - 1].split("\n"))
-        start = found.end() + 1
-        lines.extend(_taken_apart(text[at : start - 1]))
-    if start <= len(text):
-        lines.extend(text[start:].split("\n"))
-    return lines
+        return lines
+    several = _TWO_RECORDS.search(text.encode("utf-8", "surrogatepass")) is not None
+    found: list[str] = []
+    for line in lines:
+        if several or (line[-1:] in _JSON_ENDS and line.lstrip()[:1] == "{"):
+            found.extend(_taken_apart(line))
+        else:
+            found.append(line)
+    return found
 
 
 def _taken_apart(line: str, *, several: bool = False) -> list[str]:
@@ -154,7 +153,7 @@ def _object_text(value: Mapping[str, Any]) -> str:
     for key, item in value.items():
         if key in head or _of_client(key, body=body):
             continue
-        if isinstance(item, str | int | float):
+        if isinstance(item, _PLAIN):
             rest.append(f"{key}: {_word(item)}")
         else:
             rest.extend(_leaves(key, item, 0, body=body))
@@ -167,7 +166,7 @@ def _leaves(key: str, value: object, depth: int, *, body: bool) -> Iterator[str]
     if isinstance(value, Mapping):
         body = body or not BODY_SIGNS.isdisjoint(value)
         said = {name: item for name, item in value.items() if not _of_client(name, body=body)}
-        plain = {name: item for name, item in said.items() if isinstance(item, str | int | float)}
+        plain = {name: item for name, item in said.items() if isinstance(item, _PLAIN)}
         if plain:
             yield f"{key}: " + ", ".join(f"{name}: {_word(item)}" for name, item in plain.items())
         for name, item in said.items():
@@ -180,6 +179,7 @@ def _leaves(key: str, value: object, depth: int, *, body: bool) -> Iterator[str]
         yield f"{key}: {_word(value)}"
 
 
+@lru_cache(maxsize=1024)
 def _of_client(key: object, *, body: bool) -> bool:
     """Whether a key holds what a client, or the model, says; ``body`` for a request or an answer and all inside."""
     name = str(key).lower()

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import accumulate
 
 import re2
@@ -52,10 +52,11 @@ _ALARM_LEVEL = re.compile(
     r"(?:(?:[A-Za-z][\w.-]{1,30}: )?(?:[Ee]rror|[Ff]atal): |\[(?:error|crit|alert|emerg)\] )"
 )
 _MAY_BE_FAILURE = re2.compile(
-    rb"ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE|Error|Exception|Interrupt|Exit|Failure|Timeout|Traceback"
+    rb"(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE|Error|Exception|Interrupt|Exit|Failure|Timeout|Traceback"
     rb"|(?i:fatal|panic|failed|failure|cannot|unable to|unhandled|denied|refused|killed|crash|abort|reset"
-    rb"|timed? ?out|not found|exceeded|invalid)|[EF]\d{4} \d\d:|level[=:]|severity[=:]|error: "
-    rb"|\[(?:error|crit|alert|emerg)\] "
+    rb"|timed? ?out|not found|exceeded|invalid)|[EF]\d{4} \d\d:|error: "
+    rb"|(?:level|severity)[=:] ?\"?(?:error|fatal|critical)"
+    rb"|\[(?:error|crit|alert|emerg)\] )[^\n]*"
 )
 """Every line for which :func:`is_failure_candidate` is true holds one of these; a test holds it to that."""
 _LOGGER_HEAD = re.compile(
@@ -135,17 +136,27 @@ def is_failure_candidate(line: str) -> bool:
     return loud and not is_note(line) and not _SOURCE.match(line, _head_end(line))
 
 
-def failure_candidates(lines: Sequence[str]) -> Iterator[int]:
-    """Yield the positions of the lines that may be a failure, in order (:func:`is_failure_candidate`)."""
-    encoded = [line.encode("utf-8", "surrogatepass") for line in lines]
-    starts = list(accumulate((len(line) + 1 for line in encoded), initial=0))
-    seen = -1
-    for found in _MAY_BE_FAILURE.finditer(b"\n".join(encoded)):
+def failure_candidates(lines: Sequence[str], *, besides: Container[int] = ()) -> Iterator[int]:
+    """Yield the positions of the lines that may be a failure, in order (:func:`is_failure_candidate`).
+
+    Args:
+        lines: One or many.
+        besides: Positions that nobody asks about.
+    """
+    text, starts = joined(lines)
+    for found in _MAY_BE_FAILURE.finditer(text):
         index = bisect_right(starts, found.start()) - 1
-        if index > seen:
-            seen = index
-            if is_failure_candidate(lines[index]):
-                yield index
+        if index not in besides and is_failure_candidate(lines[index]):
+            yield index
+
+
+def joined(lines: Sequence[str]) -> tuple[bytes, list[int]]:
+    """One buffer of all lines, and where each line starts in it (one more for the end)."""
+    text = "\n".join(lines)
+    encoded: Sequence[str | bytes] = lines
+    if not text.isascii():
+        encoded = [line.encode("utf-8", "surrogatepass") for line in lines]
+    return text.encode("utf-8", "surrogatepass"), list(accumulate((len(line) + 1 for line in encoded), initial=0))
 
 
 def is_error_line(line: str) -> bool:

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from agent.failures.text.log_text import TRACEBACK, indent_of, is_continued, is_error_line, is_note, is_warning
-from agent.failures.text.streams import body_of, server_of
+from agent.failures.text.streams import RECENT_LINES, body_of, server_of
 
 MOST_FRAME_LINES = 80
 """A traceback under a warning is read back no further than this."""
@@ -37,6 +38,12 @@ _HEAD = re.compile(
     r"(?:(?P<level>CRITICAL|FATAL|ERROR|WARNING|INFO|DEBUG)[ :]\s{0,4}(?:[\d-]{5,10} [\d:.,]{8,16} )?"
     r"(?:\[?(?P<place>[\w./-]{1,80}:\d{1,6})\])?)?"
 )
+
+
+@lru_cache(maxsize=RECENT_LINES)
+def goes_on_above(line: str) -> bool:
+    """Whether a line, behind what a collector writes before it, goes on with what the line above began."""
+    return is_continued(body_of(line))
 
 
 def is_quoted(lines: Sequence[str], index: int) -> bool:
@@ -74,7 +81,7 @@ def _is_source(lines: Sequence[str], index: int) -> bool:
         return False
     server, indent = server_of(lines[index]), indent_of(body_of(lines[index]))
     for at in range(index, first, -1):
-        if not is_continued(body_of(lines[at])) or server_of(lines[at]) != server:
+        if not goes_on_above(lines[at]) or server_of(lines[at]) != server:
             return False
         above = lines[at - 1]
         if _FRAME.search(above):
@@ -125,18 +132,18 @@ def ends_traceback(lines: Sequence[str], index: int) -> bool:
     for at in range(index - 1, max(-1, index - MOST_FRAME_LINES), -1):
         if TRACEBACK in lines[at]:
             return at < index - 1
-        if server_of(lines[at]) != server or not is_continued(body_of(lines[at])):
+        if server_of(lines[at]) != server or not goes_on_above(lines[at]):
             return False
     return False
 
 
 def ends_process(lines: Sequence[str], index: int) -> bool:
     """Whether a traceback right above the line begins where a program or an engine's loop does: nothing goes on."""
-    if is_continued(body_of(lines[index])):
+    if goes_on_above(lines[index]):
         return False
     server = server_of(lines[index])
     for at in range(index - 1, max(-1, index - MOST_TRACEBACK_LINES), -1):
-        if TRACEBACK in lines[at] or server_of(lines[at]) != server or not is_continued(body_of(lines[at])):
+        if TRACEBACK in lines[at] or server_of(lines[at]) != server or not goes_on_above(lines[at]):
             return False
         if _OUTERMOST.search(lines[at]):
             return True
@@ -151,7 +158,7 @@ def _head(lines: Sequence[str], index: int) -> int | None:
             return None
         if TRACEBACK in lines[at]:
             return at - 1 if _writer(lines[at - 1], record=True) == written_by else None
-        if at < index and not is_continued(body_of(lines[at])):
+        if at < index and not goes_on_above(lines[at]):
             return None
     return None
 
@@ -160,9 +167,10 @@ def _goes_on(lines: Sequence[str], index: int) -> bool:
     """Whether the server writes a line below a traceback that is neither part of it nor an error."""
     server = server_of(lines[index])
     below = (line for line in lines[index + 1 : index + 1 + MOST_FRAME_LINES] if server_of(line) == server)
-    return any(is_note(body) or not (is_continued(body) or is_error_line(body)) for body in map(body_of, below))
+    return any(is_note(body_of(line)) or not (goes_on_above(line) or is_error_line(body_of(line))) for line in below)
 
 
+@lru_cache(maxsize=RECENT_LINES)
 def _writer(line: str, *, record: bool = False) -> tuple[str, ...]:
     """Server, process, level and place of a line; ``record`` for a record's first line, which alone may have a level.
 

@@ -1,8 +1,10 @@
 """How far each start of each server had come when a line was written, from phase markers and traceback frames."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from agent.failures.signature import Phase, Proof
 from agent.failures.text.streams import api_server_of, engine_of, is_of_parallel, rank_of, server_of
@@ -79,9 +81,9 @@ class _Start:
         if mark.proof is Proof.TOKENS:
             self.tokens_by[rank] = mark.index
 
-    def spans(self, index: int) -> bool:
-        """Whether this start had begun before the line and wrote after it."""
-        return self.begins < index and bool(self.at) and self.at[-1] > index
+    @property
+    def last_mark(self) -> int:
+        return self.at[-1] if self.at else _FIRST
 
 
 class Timeline:
@@ -111,8 +113,13 @@ class Timeline:
         self._troubled = troubled
         self._servers: dict[int, str] = {}
         self._starts: dict[str, list[_Start]] = {}
+        self._of_process: dict[tuple[str, tuple[str, str]], list[_Start]] = defaultdict(list)
         for mark in marks:
             self._start_for(mark).add(mark, rank_of(self._lines[mark.index]))
+        self._last_marks = {
+            server: list(accumulate((start.last_mark for start in starts), max))
+            for server, starts in self._starts.items()
+        }
         marked = [server for server, starts in self._starts.items() if any(start.at for start in starts)]
         self._only = marked[0] if len(marked) == 1 else None
         self.is_progress = any(
@@ -193,9 +200,7 @@ class Timeline:
         if api_server_of(self._lines[index]) is not None:
             return True
         return all(
-            _any_after(other.complete_at, index)
-            for other in self._starts[start.server]
-            if other is not start and other.spans(index)
+            _any_after(other.complete_at, index) for other in self._around(start.server, index) if other is not start
         )
 
     def served_after(self, index: int) -> bool:
@@ -211,15 +216,6 @@ class Timeline:
         """Which start wrote the line: its server and where it begins; None where none is known."""
         start = self._start_at(index)
         return None if start is None else (start.server, start.begins)
-
-    def same_start(self, one: int, other: int) -> bool:
-        """Whether two lines are known to belong to one start."""
-        start = self._start_at(one)
-        return start is not None and start is self._start_at(other)
-
-    def no_start_between(self, one: int, other: int) -> bool:
-        """Whether two lines belong to one start, or to none that is known."""
-        return self._start_at(one) is self._start_at(other)
 
     def progress_after(self, index: int) -> bool:
         """Whether any marker of the same start stands below the line, and not only those of another engine."""
@@ -240,13 +236,19 @@ class Timeline:
         server = self.server(mark.index)
         starts = self._starts.setdefault(server, [_Start(server=server, begins=_FIRST, banner_at=_FIRST)])
         process = api_server_of(self._lines[mark.index])
-        start = _of_process(starts, process) or starts[-1]
+        start = self._last_of(server, process, mark.index) or starts[-1]
         if self._begins_anew(mark, start, process):
             start = _Start(server=server, begins=mark.index, banner_at=mark.index)
             starts.append(start)
-        if process is not None:
+        if process is not None and process[0] not in start.pids:
             start.pids[process[0]] = process[1]
+            self._of_process[server, process].append(start)
         return start
+
+    def _last_of(self, server: str, process: tuple[str, str] | None, index: int) -> _Start | None:
+        """The last start above a line that the process is known to belong to."""
+        known = self._of_process.get((server, process), ()) if process else ()
+        return next((start for start in reversed(known) if start.begins <= index), None)
 
     def _begins_anew(self, mark: PhaseMark, start: _Start, process: tuple[str, str] | None) -> bool:
         if _another(start, process):
@@ -257,6 +259,15 @@ class Timeline:
             return any(phase in _UP for phase in start.works)
         far = start.banner_at != _FIRST and mark.index - start.banner_at > BANNER_LINES
         return start.under_way or far or self._trouble_between(start.banner_at, mark.index)
+
+    def _around(self, server: str, index: int) -> Iterator[_Start]:
+        """The starts of a server that had begun before the line and wrote after it."""
+        starts, last = self._starts[server], self._last_marks[server]
+        at = bisect_left(starts, index, key=lambda start: start.begins) - 1
+        while at >= 0 and last[at] > index:
+            if starts[at].last_mark > index:
+                yield starts[at]
+            at -= 1
 
     def _reach(self, start: _Start) -> tuple[int, int]:
         """Where a start begins, and where the next one of its server does."""
@@ -271,9 +282,9 @@ class Timeline:
         starts = self._starts.get(self.server(index))
         if starts is None:
             return None
-        begun = starts[: bisect_right(starts, index, key=lambda start: start.begins)]
         process = api_server_of(self._lines[index]) if 0 <= index < len(self._lines) else None
-        start = _of_process(begun, process) or begun[-1]
+        last = bisect_right(starts, index, key=lambda start: start.begins) - 1
+        start = self._last_of(self.server(index), process, index) or starts[last]
         return None if _another(start, process) else start
 
     def _any_of_own(self, start: _Start, last_by: Mapping[int | None, int], index: int) -> bool:
@@ -290,13 +301,6 @@ class Timeline:
             return None
         starts = self._starts[self._only]
         return starts[bisect_right(starts, index, key=lambda start: start.begins) - 1]
-
-
-def _of_process(starts: Sequence[_Start], process: tuple[str, str] | None) -> _Start | None:
-    """The last of the starts that the process is known to belong to."""
-    if process is None:
-        return None
-    return next((start for start in reversed(starts) if start.pids.get(process[0]) == process[1]), None)
 
 
 def _another(start: _Start, process: tuple[str, str] | None) -> bool:

@@ -1,9 +1,13 @@
 """Tells whose line it is: what collectors write before a log line names the instance, container or pod."""
 
 import re
+from functools import lru_cache
 
 MAX_PREFIXES = 3
 """Nested collectors: journald around docker compose around a time."""
+
+RECENT_LINES = 1024
+"""Lines whose head is remembered: each line of a long traceback is asked what the hundreds above it are."""
 
 _TIME = (
     r"(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?Z| ?[+-]\d\d:?\d\d| UTC)?\]?"
@@ -103,6 +107,7 @@ def is_of_parallel(line: str) -> bool:
     return found is not None and found["parallel"] is not None
 
 
+@lru_cache(maxsize=RECENT_LINES)
 def _taken_apart(line: str) -> tuple[str, int]:
     names: dict[str, str] = {}
     at = 0

@@ -1,8 +1,10 @@
 """A failure stays a failure: what stands around it and before its lines changes nothing (R18), and health stays silent."""
 
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -293,3 +295,55 @@ ENDING = "95s Normal Killing pod/llm-6d9f8b6c5-x2x9k Stopping container vllm"
 def test_what_the_platform_was_told_to_end_may_fail_its_probes(matcher: Matcher, lines: list[str], class_: str) -> None:
     """A scale-in, a drain or a rollout covers the probes and the end of the very pod below it, and nothing else."""
     assert classify(matcher, "\n".join(lines), "kubernetes").class_ == class_
+
+
+STORMS: dict[str, Callable[[int], list[str]]] = {
+    "indented": lambda n: [
+        f"    torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {i}.00 GiB" for i in range(n)
+    ],
+    "below one traceback": lambda n: ["Traceback (most recent call last):", *["    CUDA out of memory"] * n],
+    "heads of tracebacks": lambda n: ["Traceback (most recent call last):"] * n,
+    "starts by process": lambda n: [f"(APIServer pid={i}) INFO vLLM API server version 0.11.0" for i in range(n)],
+    "starts that failed": lambda n: (
+        ["INFO vLLM API server version 0.11.0", OOM, "Application startup complete."] * (n // 3)
+    ),
+    "ends while serving": lambda n: [
+        *("INFO vLLM API server version 0.11.0", "Application startup complete."),
+        *["RuntimeError: NCCL error: unhandled system error", "EngineDeadError: EngineCore encountered an issue"]
+        * (n // 2),
+        log_changes.ACCESS[1],
+    ],
+    "told to end": lambda n: [
+        *["Stopping container vllm pod/vllm-7d9f8b6c5d-abcde"] * (n // 2),
+        *["Readiness probe failed: connection refused pod/vllm-7d9f8b6c5d-xyzzz"] * (n // 2),
+    ],
+    "waiting": lambda n: [
+        f"INFO Engine {i:03d}: Running: 3 reqs, Waiting: 9 reqs, GPU KV cache usage: 1%" for i in range(n)
+    ],
+}
+MOST_CALLS_A_LINE = 600
+
+
+@pytest.mark.parametrize("storm", STORMS)
+def test_twice_the_lines_cost_twice_the_work(matcher: Matcher, storm: str) -> None:
+    """Counted in calls, which a busy machine does not change; a line in a long traceback may ask the 400 above it."""
+
+    def calls(lines: int) -> int:
+        count = 0
+
+        def called(_frame: FrameType, event: str, _argument: object) -> None:
+            nonlocal count
+            count += event in {"call", "c_call"}
+
+        text = "\n".join(STORMS[storm](lines))
+        before = sys.getprofile()
+        sys.setprofile(called)
+        try:
+            matcher.classify(text, whole_log=True, platform=None)
+        finally:
+            sys.setprofile(before)
+        return count
+
+    once, twice = calls(1000), calls(2000)
+    assert twice < 2.4 * once
+    assert twice < 2000 * MOST_CALLS_A_LINE
