@@ -157,10 +157,10 @@ def main() -> int:
             if number:  # the first pair fills the caches of the disk
                 times["peer"].append(peer_s)
                 times["ours"].append(ours_s)
-        return told(times, args.store)
+        return report(times, args.store)
 
 
-def told(times: dict[str, list[float]], store: str) -> int:
+def report(times: dict[str, list[float]], store: str) -> int:
     ratios = [ours / peer for ours, peer in zip(times["ours"], times["peer"], strict=True)]
     for name, seconds in times.items():
         print(f"{name:5} {statistics.median(seconds):.3f} s median of {len(seconds)}, best {min(seconds):.3f} s")

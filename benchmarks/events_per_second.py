@@ -129,10 +129,10 @@ def main() -> int:
                 found = rate(emulator, topics[which], bodies, handled[which])
                 if round_:  # the first round wakes both
                     rates[which].append(found)
-        return told(rates)
+        return report(rates)
 
 
-def told(rates: dict[str, list[float]]) -> int:
+def report(rates: dict[str, list[float]]) -> int:
     for name, found in rates.items():
         print(f"{name:5} {statistics.median(found):7.1f} events/s, median of {len(found)}, best {max(found):.1f}")
     ratio = statistics.median([o / e for o, e in zip(rates["ours"], rates["empty"], strict=True)])

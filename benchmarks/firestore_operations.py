@@ -23,10 +23,10 @@ def _taken(documents: tuple[Any, ...]) -> tuple[int, int, int]:
     """Operations since the last asking, over both databases."""
     from agent.adapters.store.firestore.documents import Operations
 
-    told = tuple(sum(getattr(d.operations, kind) for d in documents) for kind in ("reads", "writes", "deletes"))
+    counted = tuple(sum(getattr(d.operations, kind) for d in documents) for kind in ("reads", "writes", "deletes"))
     for one in documents:
         one.operations = Operations()
-    return told[0], told[1], told[2]
+    return counted[0], counted[1], counted[2]
 
 
 def _line(what: str, operations: tuple[int, int, int], count: int = 1) -> None:

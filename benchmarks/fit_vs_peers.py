@@ -118,8 +118,8 @@ def ask_hf_mem(python, questions):
     done = subprocess.run([python, "-c", THEIRS], input=text, stdout=subprocess.PIPE, text=True, check=True)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     asked = {each["id"]: each for each in questions}
-    told = ("length", "unpublished")
-    return {each["id"]: {**each, **{key: asked[each["id"]][key] for key in told}} for each in answers}
+    stated = ("length", "unpublished")
+    return {each["id"]: {**each, **{key: asked[each["id"]][key] for key in stated}} for each in answers}
 
 
 def show(compared, rows, theirs):

@@ -51,13 +51,13 @@ def journey_in(folder: Path):
     return make
 
 
-def approved_s(told: Journey) -> float:
+def approved_s(journey: Journey) -> float:
     """Seconds from the approval to the operation that the platform named."""
-    asked = told.until(lambda i: i.phase is Phase.ASKED, limit_s=300)
+    asked = journey.until(lambda i: i.phase is Phase.ASKED, limit_s=300)
     began = time.perf_counter()
-    told.answer(asked.plan.id)
-    while not ((found := told.incidents()[0]).execution and found.execution.effects[0].operation):
-        told.work()
+    journey.answer(asked.plan.id)
+    while not ((found := journey.incidents()[0]).execution and found.execution.effects[0].operation):
+        journey.work()
     return time.perf_counter() - began
 
 
@@ -77,8 +77,8 @@ def change(plane, rounds: int) -> bool:
         cluster = kube.Cluster(plane, f"benchmark {number}")
         with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
             rehearsed.append(approved_s(journey_in(Path(one))(EXAMPLE)))
-            told, world = begin(journey_in(Path(other)), cluster)
-            ours.append(approved_s(told))
+            journey, world = begin(journey_in(Path(other)), cluster)
+            ours.append(approved_s(journey))
             bare.append(patched_s(cluster, world.path))
             world.close()
         cluster.close()

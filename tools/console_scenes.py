@@ -141,28 +141,28 @@ def rehearsal(source: Path | str, *, policy: str = "", quiet: bool = False) -> I
         )
         if not quiet:
             publish_example(app, folder)
-        told = Rehearsal(app, clock)
-        with served(told.pages()) as url:
-            yield told, url
+        scene = Rehearsal(app, clock)
+        with served(scene.pages()) as url:
+            yield scene, url
 
 
 def recovery() -> Iterator[Moment]:
     """A startup probe that gives up too early: from nothing to the report."""
-    with rehearsal(PROBE) as (told, url):
+    with rehearsal(PROBE) as (scene, url):
         yield url, {"incidents-none": "/?still=1"}
-        asked = told.until(_asked)
+        asked = scene.until(_asked)
         assert asked.plan is not None
-        observe_services(told.app.contexts[Owner.TICK])
+        observe_services(scene.app.contexts[Owner.TICK])
         here, plan = f"/incidents/{asked.id}?still=1", f"/plans/{asked.plan.id}"
         yield url, {"incident-asked": here, "incidents-asked": "/?still=1", "plan": plan}
-        told.answer(asked, Choice.APPROVE)
+        scene.answer(asked, Choice.APPROVE)
         yield url, {"incident-approved": here, "answer-approved": f"{plan}/answer?still=1"}
-        told.until(lambda i: i.phase is Phase.APPLYING and i.execution is not None)
+        scene.until(lambda i: i.phase is Phase.APPLYING and i.execution is not None)
         yield url, {"incident-applying": here}
-        told.clock.step(20)
-        told.until(lambda i: i.phase is Phase.VERIFYING and i.verification is not None)
+        scene.clock.step(20)
+        scene.until(lambda i: i.phase is Phase.VERIFYING and i.verification is not None)
         yield url, {"incident-verifying": here}
-        told.until(lambda i: i.phase is Phase.RESOLVED)
+        scene.until(lambda i: i.phase is Phase.RESOLVED)
         yield (
             url,
             {"incident-resolved": here, "incidents-over": "/?still=1", "report": f"/incidents/{asked.id}/report.html"},
@@ -171,66 +171,66 @@ def recovery() -> Iterator[Moment]:
 
 def escalation() -> Iterator[Moment]:
     """A model that is too large: changes are stopped, a plan is rejected, the next expires, a person closes it."""
-    with rehearsal(MEMORY) as (told, url):
-        asked = told.until(_asked)
+    with rehearsal(MEMORY) as (scene, url):
+        asked = scene.until(_asked)
         here = f"/incidents/{asked.id}?still=1"
         yield url, {"incident-asked-memory": here}
-        control = told.app.contexts[Owner.DECIDE].control_store()
-        switch = KillSwitch(on=True, by="grace", why="Cloud Run answers nobody in us-central1", at=told.clock.now())
+        control = scene.app.contexts[Owner.DECIDE].control_store()
+        switch = KillSwitch(on=True, by="grace", why="Cloud Run answers nobody in us-central1", at=scene.clock.now())
         control.set_kill_switch(switch)
         yield url, {"incident-asked-stopped": here, "kill-switch-on": "/kill-switch"}
         control.set_kill_switch(switch.with_(on=False, why="it answers again"))
-        told.answer(asked, Choice.REJECT, "the images are needed")
+        scene.answer(asked, Choice.REJECT, "the images are needed")
         yield url, {"incident-rejected": here}
-        told.until(lambda i: (i.phase is Phase.ASKED and i.plans_made > 1) or i.ended)
+        scene.until(lambda i: (i.phase is Phase.ASKED and i.plans_made > 1) or i.ended)
         yield url, {"incident-task": here}
-        ended = told.expired()
+        ended = scene.expired()
         yield url, {"incident-escalated": here}
-        told.act(ended, Command.CLOSE, "the service moves to two cards, ticket 4711")
+        scene.act(ended, Command.CLOSE, "the service moves to two cards, ticket 4711")
         yield url, {"incident-closed": here}
 
 
 def failure() -> Iterator[Moment]:
     """A staged change whose new revision does not come up: it is rolled back."""
-    with tempfile.TemporaryDirectory() as folder, rehearsal(staged_example(Path(folder), good=False)) as (told, url):
-        asked = told.until(_asked)
-        told.answer(asked, Choice.APPROVE)
+    with tempfile.TemporaryDirectory() as folder, rehearsal(staged_example(Path(folder), good=False)) as (scene, url):
+        asked = scene.until(_asked)
+        scene.answer(asked, Choice.APPROVE)
         here = f"/incidents/{asked.id}?still=1"
-        told.until(lambda i: i.phase is Phase.ROLLING_BACK)
+        scene.until(lambda i: i.phase is Phase.ROLLING_BACK)
         yield url, {"incident-rolling-back": here}
-        told.until(_asked)
+        scene.until(_asked)
         yield url, {"incident-after-roll-back": here}
 
 
 def task() -> Iterator[Moment]:
     """A trouble that no change of ours mends: a task for a person."""
-    with rehearsal(PERSON) as (told, url):
-        asked = told.until(_asked)
+    with rehearsal(PERSON) as (scene, url):
+        asked = scene.until(_asked)
         here = f"/incidents/{asked.id}?still=1"
         yield url, {"task-asked": here}
-        told.answer(asked, Choice.APPROVE)
+        scene.answer(asked, Choice.APPROVE)
         yield url, {"task-approved": here}
-        told.until(lambda i: i.phase is Phase.VERIFYING)
+        scene.until(lambda i: i.phase is Phase.VERIFYING)
         yield url, {"task-taken": here}
-        told.until(lambda i: i.ended)
+        scene.until(lambda i: i.ended)
         yield url, {"task-done": here}
 
 
 def frozen() -> Iterator[Moment]:
     """A plan in a freeze window."""
-    with rehearsal(PROBE, policy=FROZEN) as (told, url):
-        yield url, {"incident-asked-frozen": f"/incidents/{told.until(_asked).id}?still=1"}
+    with rehearsal(PROBE, policy=FROZEN) as (scene, url):
+        yield url, {"incident-asked-frozen": f"/incidents/{scene.until(_asked).id}?still=1"}
 
 
 def request() -> Iterator[Moment]:
     """A change that a person asks for."""
-    with rehearsal(CONTEXT, quiet=True) as (told, url):
+    with rehearsal(CONTEXT, quiet=True) as (scene, url):
         asked = ChangeAsked(
             service="gemma4-26b-qat-l4", actions=(SetFlag(name="max-model-len", value="32768"),),
             why="longer documents", who="ada", channel=Channel.CONSOLE, verified=False,
         )  # fmt: skip
-        request_change(told.app.contexts[Owner.DECIDE], asked)
-        yield url, {"request-asked": f"/incidents/{told.until(_asked).id}?still=1"}
+        request_change(scene.app.contexts[Owner.DECIDE], asked)
+        yield url, {"request-asked": f"/incidents/{scene.until(_asked).id}?still=1"}
 
 
 def moments() -> Iterator[Moment]:

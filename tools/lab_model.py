@@ -178,8 +178,8 @@ def record(url: str, server: str, path: Path, *, examples: int) -> None:
         def ask(self, question: Question) -> Reply:
             tape.exchanges.clear()
             reply = chat.ask(question)
-            heard = reply.model_dump(mode="json", exclude={"took_s", "spent", "endpoint"})
-            rows.append({"question": question.model_dump(mode="json"), "http": list(tape.exchanges), "reply": heard})
+            recorded = reply.model_dump(mode="json", exclude={"took_s", "spent", "endpoint"})
+            rows.append({"question": question.model_dump(mode="json"), "http": list(tape.exchanges), "reply": recorded})
             return reply
 
         def judged(self, reply: Reply, *, usable: bool) -> None:

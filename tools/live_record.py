@@ -124,14 +124,14 @@ def write_record(record: LiveRecord, folder: Path, names: StandInNames) -> tuple
 def record_files(record: LiveRecord, names: StandInNames) -> dict[str, str]:
     """Return the text of each file of the folder."""
     events = [json.loads(hide(json.dumps(dict(entry)))) for entry in record.events]
-    told = json.loads(hide(record.incident.model_dump_json(exclude=_NOT_KEPT)))
+    recorded = json.loads(hide(record.incident.model_dump_json(exclude=_NOT_KEPT)))
     timeline = json.loads(hide(json.dumps([event.model_dump(mode="json") for event in record.timeline])))
     log = [f"{entry['timestamp']} {line}" for entry in record.lines for line in _said(entry).splitlines() or [""]]
     clean = names.replaced(list(redactor().redact_lines(log).lines))
     files = {
         "events.jsonl": _lines(json.dumps(names.replaced(entry), ensure_ascii=False) for entry in events),
         "instance.log": _lines(clean),
-        "incident.json": json.dumps(names.replaced({"incident": told, "timeline": timeline}), indent=2) + "\n",
+        "incident.json": json.dumps(names.replaced({"incident": recorded, "timeline": timeline}), indent=2) + "\n",
         "services.toml": _services(record, names),
         "scenario.toml": _scenario(record, names),
         "PROVENANCE.md": names.replaced(_provenance(record)),
@@ -275,8 +275,8 @@ def _span(until: datetime, since: datetime) -> float:
 def _changed(before: ServingConfig, after: ServingConfig) -> dict[str, str]:
     one, other = facts(before), facts(after)
     keys = [key for key in dict.fromkeys([*one, *other]) if one.get(key) != other.get(key)]
-    told = (key for key in keys if not key.startswith("env SRE_AGENT_"))
-    return {key: f"= {redact(other[key])}" if key in other else "absent" for key in told}
+    recorded = (key for key in keys if not key.startswith("env SRE_AGENT_"))
+    return {key: f"= {redact(other[key])}" if key in other else "absent" for key in recorded}
 
 
 def _provenance(record: LiveRecord) -> str:

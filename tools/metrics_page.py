@@ -75,8 +75,8 @@ def _table(metrics: tuple[Metric, ...]) -> str:
 
 def _labels(metric: Metric) -> str:
     fixed = {metric.fixed[0]: metric.fixed[1]} if metric.fixed is not None else {}
-    told = (f"`{n}` ({', '.join(fixed[n])})" if n in fixed and n != "class" else f"`{n}`" for n in metric.labels)
-    return ", ".join(told) or "none"
+    shown = (f"`{n}` ({', '.join(fixed[n])})" if n in fixed and n != "class" else f"`{n}`" for n in metric.labels)
+    return ", ".join(shown) or "none"
 
 
 def main(arguments: list[str]) -> int:

@@ -30,8 +30,8 @@ def _default(settings: Settings, field: str) -> str:
         return "on" if value else "off"
     if value is None or value in ((), {}):
         return "unset"
-    told = str(value).replace(f"{EXAMPLES.parent}/", "")
-    return f"`{value:g}`" if isinstance(value, float) else f"`{told}`"
+    shown = str(value).replace(f"{EXAMPLES.parent}/", "")
+    return f"`{value:g}`" if isinstance(value, float) else f"`{shown}`"
 
 
 if __name__ == "__main__":

@@ -37,8 +37,8 @@ def _harmless_address(text: str) -> bool:
     if not _is_address(text):
         return True
     found = ip_address(text)
-    told = found.is_loopback or found.is_unspecified or found.is_link_local
-    return told or any(found in network for network in _DOCUMENTED if network.version == found.version)
+    unroutable = found.is_loopback or found.is_unspecified or found.is_link_local
+    return unroutable or any(found in network for network in _DOCUMENTED if network.version == found.version)
 
 
 def _harmless_project(name: str) -> bool:

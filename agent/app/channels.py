@@ -62,11 +62,11 @@ def open_notifiers(
                 owner_of=_owner_of(services),
                 routing_key_of={service.name: service.routing_key for service in services.services}.get,
             )
-    found |= _told_only(settings, services)
+    found |= _notify_only(settings, services)
     return found
 
 
-def _told_only(settings: Settings, services: Services) -> dict[str, Notifier]:
+def _notify_only(settings: Settings, services: Services) -> dict[str, Notifier]:
     """Return the targets of NOTIFY_TARGETS by name."""
     from agent.adapters.notifier.apprise import AppriseNotifier
 

@@ -90,8 +90,8 @@ class FitAnswers:
 
         report = by(rules)
         if question.vllm is None:
-            meant = [each for each in self.catalogue.versions if not each.is_dated]
-            report = over_versions(report, [(each.version, by(each)) for each in meant])
+            undated = [each for each in self.catalogue.versions if not each.is_dated]
+            report = over_versions(report, [(each.version, by(each)) for each in undated])
         share = self.share(model, accelerator.name, rules)
         speed = decode_speed(model, accelerator, question.flags, rules, share=share)
         notes = () if share is None else (_measured_here(share),)

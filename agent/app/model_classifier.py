@@ -66,11 +66,11 @@ class ModelClassifier:
         rules = diagnose((), log, platform=platform, matcher=matcher(), titles=titles(), now=_START)
         rules = rules.with_(certain=alone.certain and rules.class_ == alone.class_)
         story_lines = tuple(Line(ref=t.ref, text=t.line) for t in story((), log))
-        heard = self._heard(ModelInput(rules=rules, story=story_lines), platform)
+        reply = self._ask(ModelInput(rules=rules, story=story_lines), platform)
         if self._which == "model":
-            return _finding(_alone(rules, heard))
+            return _finding(_alone(rules, reply))
         held = start_request(None, rules, when=When.ALWAYS, wake=When.ALWAYS, plan_from=_START, now=_START)
-        said = held.said(heard.word, heard.lines) if held is not None and heard.word is not None else None
+        said = held.said(reply.word, reply.lines) if held is not None and reply.word is not None else None
         joined = combine(rules, said, self._use.fixes)
         stands = alone.certain or alone.benign or joined.class_ in {alone.class_, "unknown"}
         return alone if stands else _finding(joined)
@@ -90,16 +90,16 @@ class ModelClassifier:
             "prompt": self._use.prompt.label,
         }
 
-    def _heard(self, case: ModelInput, platform: str) -> "ModelReply":
+    def _ask(self, case: ModelInput, platform: str) -> "ModelReply":
         from agent.stages.conversation import Conversation, Subject
 
         talk = Conversation(self._model, self._use, matcher=matcher(), redact=redact)
-        heard = talk.about(Subject(case=case, platform=platform, patient="", may_wake=True, cap=ROUND_CAP))
+        reply = talk.about(Subject(case=case, platform=platform, patient="", may_wake=True, cap=ROUND_CAP))
         self._asked += 1
-        self._usable += heard.word is not None
-        self._misbehaved += heard.misbehaved
-        self._spent = self._spent.plus(heard.spent)
-        return heard
+        self._usable += reply.word is not None
+        self._misbehaved += reply.misbehaved
+        self._spent = self._spent.plus(reply.spent)
+        return reply
 
 
 def model_classifier(which: str) -> ModelClassifier:
@@ -120,14 +120,14 @@ def model_classifier(which: str) -> ModelClassifier:
     return ModelClassifier(which, model, model_use(settings))
 
 
-def _alone(rules: Diagnosis, heard: "ModelReply") -> Diagnosis:
+def _alone(rules: Diagnosis, reply: "ModelReply") -> Diagnosis:
     """The model's word as if there were no rules."""
     unsaid = rules.with_(
         class_="unknown", signature=None, certain=False, confidence=0.1, fields={}, fix_actions=(), evidence=()
     )
-    if heard.word is None or heard.word.class_ == "unknown":
+    if reply.word is None or reply.word.class_ == "unknown":
         return unsaid
-    return unsaid.with_(class_=heard.word.class_, confidence=0.5, evidence=heard.lines)
+    return unsaid.with_(class_=reply.word.class_, confidence=0.5, evidence=reply.lines)
 
 
 def _finding(diagnosis: Diagnosis) -> Finding:

@@ -123,14 +123,14 @@ class ModelCatalogue:
 
     def _requantised(self, name: str, last: str, base: ModelFacts) -> ModelFacts:
         """The size that a name resembles, stored as the name announces; what a name leaves open widens its high end."""
-        told = f"{name} is taken as {base.name}"
+        taken_as = f"{name} is taken as {base.name}"
         announced = [
             scheme.facts
             for scheme in self.schemes.values()
             if any(re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", last) for word in scheme.patterns)
         ]
         if not announced or announced[0].scheme == base.quant.scheme:
-            return replace(base, name=name, assumptions=(*base.assumptions, told))
+            return replace(base, name=name, assumptions=(*base.assumptions, taken_as))
         chosen = announced[0]
         widest = max(facts.bytes_per_param for facts in announced)
         heavier = max(chosen.heavier, widest / chosen.bytes_per_param - 1)
@@ -142,7 +142,9 @@ class ModelCatalogue:
                 heavier, uncertainty = max(heavier, _WIDE_EXPERTS), max(uncertainty, _NARROW_REST)
             else:
                 heavier = max(heavier, _WIDE_RECURRENT)
-        note = f"{told} stored as {chosen.scheme} in {', '.join(sorted(chosen.groups)) or 'all tensors'}, by its name"
+        note = (
+            f"{taken_as} stored as {chosen.scheme} in {', '.join(sorted(chosen.groups)) or 'all tensors'}, by its name"
+        )
         return replace(
             base,
             name=name,
@@ -381,8 +383,8 @@ class _Gathering:
 
 
 def _refuse(mistakes: Iterable[str], name: str) -> None:
-    if told := list(mistakes):
-        raise InputRejected(f"catalogue {name!r} was refused", why="; ".join(told), hint="correct these entries")
+    if found := list(mistakes):
+        raise InputRejected(f"catalogue {name!r} was refused", why="; ".join(found), hint="correct these entries")
 
 
 def _numbers(version: str) -> tuple[int, int, int]:

@@ -143,7 +143,7 @@ def _shape(entry: Mapping[str, Any]) -> Shape:
         sleeps=entry["sleeps"],
         region=entry["region"],
         as_of=_date(entry["as_of"]),
-        source=_told(entry["source"]),
+        source=_source_text(entry["source"]),
         rates=rates,
     )
 
@@ -161,7 +161,7 @@ def _rates(entry: Mapping[str, Any]) -> Rates | None:
 
 def _idle(entry: Mapping[str, Any]) -> int:
     _date(entry["as_of"])
-    _told(entry["source"])
+    _source_text(entry["source"])
     return int(_number(entry, "seconds"))
 
 
@@ -178,14 +178,14 @@ def _rate(entry: Mapping[str, Any]) -> LoadRate:
     return LoadRate(
         storage=entry["storage"],
         bytes_per_s=Bounds(low=low, best=best, high=high),
-        source=_told(entry["source"]),
+        source=_source_text(entry["source"]),
         date=_date(entry["date"]),
     )
 
 
 def _warm(entry: Mapping[str, Any]) -> WarmUp:
     compiled, rest = (Bounds(low=ends[0], best=ends[1], high=ends[2]) for ends in (entry["compile_s"], entry["rest_s"]))
-    return WarmUp(compile_s=compiled, rest_s=rest, source=_told(entry["source"]))
+    return WarmUp(compile_s=compiled, rest_s=rest, source=_source_text(entry["source"]))
 
 
 def _limits(entry: Mapping[str, Any]) -> ProbeLimits:
@@ -197,7 +197,7 @@ def _limits(entry: Mapping[str, Any]) -> ProbeLimits:
         max_period_s=period,
         max_failures=failures,
         max_product_s=product,
-        source=_told(entry["source"]),
+        source=_source_text(entry["source"]),
         date=_date(entry["date"]),
     )
 
@@ -211,7 +211,7 @@ def _start(limits: Mapping[str, ProbeLimits], entry: Mapping[str, Any]) -> Platf
         probe=limits[entry["probe"]] if "probe" in entry else None,
         image_gb=_number(entry, "image_gb") if "image_gb" in entry else None,
         image_note=entry.get("image_note", ""),
-        source=_told(entry["source"]),
+        source=_source_text(entry["source"]),
         date=_date(entry["date"]),
     )
 
@@ -223,7 +223,7 @@ def _date(text: Any) -> str:
     return text
 
 
-def _told(text: Any) -> str:
+def _source_text(text: Any) -> str:
     if not isinstance(text, str) or len(text) < 8:
         msg = f"{text!r} is no source"
         raise ValueError(msg)

@@ -28,8 +28,8 @@ def running_shape(service: Service, config: ServingConfig, shapes: Sequence[Shap
     """
     if config.accelerator is None:
         return None
-    platform, told = PRICED_AS.get(service.platform), service.usd_per_h
-    if told is not None and (config.accelerator, config.accelerator_count) != (
+    platform, declared = PRICED_AS.get(service.platform), service.usd_per_h
+    if declared is not None and (config.accelerator, config.accelerator_count) != (
         service.accelerator,
         service.accelerator_count,
     ):
@@ -37,12 +37,12 @@ def running_shape(service: Service, config: ServingConfig, shapes: Sequence[Shap
     rented = find_shapes(shapes, config.accelerator, config.accelerator_count, platform=platform)
     found = None if platform is None else _nearest(rented, config)
     if found is None:
-        return None if told is None else _unlisted(service, config, told)
+        return None if declared is None else _unlisted(service, config, declared)
     memory = None if config.memory_mib is None else config.memory_mib * MIB
     return replace(
         found,
-        usd_per_h=found.priced(vcpus=config.cpu, memory_bytes=memory) if told is None else told,
-        source=found.source if told is None else "services.toml",
+        usd_per_h=found.priced(vcpus=config.cpu, memory_bytes=memory) if declared is None else declared,
+        source=found.source if declared is None else "services.toml",
         vcpus=found.vcpus if config.cpu is None else int(config.cpu),
         memory_bytes=found.memory_bytes if memory is None else memory,
     )

@@ -81,13 +81,13 @@ def current_trace() -> str:
     return str(structlog.contextvars.get_contextvars().get("origin", ""))
 
 
-def configure_log(*, as_json: bool, quiet: bool = False, told_by: structlog.typing.Processor | None = None) -> None:
+def configure_log(*, as_json: bool, quiet: bool = False, renderer: structlog.typing.Processor | None = None) -> None:
     """Choose how the log is written: to stderr, a line for people, or JSON with severity, trace and labels.
 
     Args:
         as_json: True in the cloud.
         quiet: Only warnings and worse, for commands whose answer is what people want to see.
-        told_by: A step before the lines for people, which may print events in its own way and drop them.
+        renderer: A step before the lines for people, which may print events in its own way and drop them.
     """
     shared: list[Any] = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level]
     if as_json:
@@ -101,7 +101,7 @@ def configure_log(*, as_json: bool, quiet: bool = False, told_by: structlog.typi
 
         stamp = structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=True)
         lines = structlog.dev.ConsoleRenderer(colors=wants_colour(sys.stderr), exception_formatter=_traceback)
-        last = [*([told_by] if told_by else []), stamp, _for_people, lines]
+        last = [*([renderer] if renderer else []), stamp, _for_people, lines]
     structlog.configure(
         processors=[*shared, *last],
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING if quiet else logging.INFO),
@@ -128,14 +128,14 @@ def _traceback(out: TextIO, error: Any) -> None:
 
 def _for_cloud_logging(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Name severity, trace and labels as Cloud Logging's agents read them (structured logging, read 2026-11-21)."""
-    told = dict(event)
-    told["severity"] = SEVERITY.get(str(told.pop("level", "info")), "DEFAULT")
-    told["message"] = told.pop("event", "")
+    entry = dict(event)
+    entry["severity"] = SEVERITY.get(str(entry.pop("level", "info")), "DEFAULT")
+    entry["message"] = entry.pop("event", "")
     for name, key in CLOUD_NAMES.items():
-        value = told.pop(name, None)
+        value = entry.pop(name, None)
         if value not in (None, ""):
-            told[f"logging.googleapis.com/{key}"] = value
-    labels = {name: str(told[name]) for name in LABELS if name in told}
+            entry[f"logging.googleapis.com/{key}"] = value
+    labels = {name: str(entry[name]) for name in LABELS if name in entry}
     if labels:
-        told["logging.googleapis.com/labels"] = labels
-    return told
+        entry["logging.googleapis.com/labels"] = labels
+    return entry

@@ -19,7 +19,7 @@ from agent.ports.store import MarkStore
 
 
 class Limits(Value):
-    """Changes that were started lately, for the limits; ``services`` names the service of each of ``all_changes``."""
+    """Changes that were started recently, for the limits; ``services`` names the service of each of ``all_changes``."""
 
     service_changes: tuple[AwareDatetime, ...] = ()
     all_changes: tuple[AwareDatetime, ...] = ()
@@ -55,14 +55,14 @@ class RateLimit(Value):
         """Return the time from which window and hour are counted back."""
         return applied_at if self.not_after is None else min(applied_at, self.not_after)
 
-    def allows(self, lately: Sequence[str]) -> bool:
+    def allows(self, recent: Sequence[str]) -> bool:
         """Whether one more change keeps the hourly limits.
 
         Args:
-            lately: The service of each change of the last hour.
+            recent: The service of each change of the last hour.
         """
-        of_groups = ((sum(selects(g.services, name) for name in lately), g.per_hour) for g in self.groups)
-        return len(lately) < self.per_hour and all(count < most for count, most in of_groups)
+        of_groups = ((sum(selects(g.services, name) for name in recent), g.per_hour) for g in self.groups)
+        return len(recent) < self.per_hour and all(count < most for count, most in of_groups)
 
 
 class CastOutcome(StrEnum):
@@ -85,7 +85,7 @@ class ReceiptUse(StrEnum):
 
     OURS = "ours"  # it starts this effect, now or when it was tried before
     SPENT = "spent"  # another effect used it
-    RATE_LIMITED = "rate_limited"  # too many changes lately; nothing was recorded
+    RATE_LIMITED = "rate_limited"  # too many changes recently; nothing was recorded
     STALE = "stale"  # others began since the caller looked; nothing was recorded
     CLOSED = "closed"  # the effect was refused before; nothing was recorded
 

@@ -151,9 +151,9 @@ def _verdict(report: FitReport) -> str:
         return "fits"
     short = report.shortfall_bytes
     missing = f", {_gib(short)} missing" if short is not None and short.high else ""
-    told = report.assumptions[0] if report.assumptions and (report.fits is None or not missing) else ""
+    note = report.assumptions[0] if report.assumptions and (report.fits is None or not missing) else ""
     word = "does not fit" if report.fits is False else "cannot be told whether it fits"
-    return f"{word}: {report.reason.value}{missing}{f' ({told})' if told else ''}"
+    return f"{word}: {report.reason.value}{missing}{f' ({note})' if note else ''}"
 
 
 def _gib(size: Bounds) -> str:

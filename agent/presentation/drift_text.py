@@ -49,8 +49,8 @@ def change_line(change: ConfigChange, *, before: datetime) -> str:
 def changes_before(record: ServiceRecord | None, at: datetime) -> tuple[str, ...]:
     """Return what was changed in the day before a time, the newest first; at most a few lines."""
     changes = record.changes if record is not None else ()
-    lately = [c for c in reversed(changes) if timedelta(0) <= at - c.at <= SHORTLY]
-    return tuple(change_line(change, before=at) for change in lately[:SHOWN_CHANGES])
+    recent = [c for c in reversed(changes) if timedelta(0) <= at - c.at <= SHORTLY]
+    return tuple(change_line(change, before=at) for change in recent[:SHOWN_CHANGES])
 
 
 def as_declared(service: str, rows: tuple[Drift, ...], state: State) -> tuple[str, ...]:

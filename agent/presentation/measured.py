@@ -1,7 +1,7 @@
 """What was measured, in sentences: what each measurement is worth, and whether anything real was asked."""
 
 from agent.core.change.startup_figures import Figure
-from agent.core.change.verification import TOLD_ONLY, Check, Measurement, Verdict, Verification
+from agent.core.change.verification import INFORMATIVE, Check, Measurement, Verdict, Verification
 
 COMPUTED = "computed, not recorded"
 """What stands beside everything that a rehearsal took from the arithmetic, on every surface."""
@@ -19,7 +19,7 @@ def judgement_text(measurement: Measurement) -> str:
         return "not measured" if measurement.value is None else "not judged"
     if measurement.good:
         return "good"
-    return "deviates" if measurement.check in TOLD_ONLY else "bad"
+    return "deviates" if measurement.check in INFORMATIVE else "bad"
 
 
 def figure_words(figure: Figure) -> str:

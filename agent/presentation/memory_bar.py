@@ -98,7 +98,7 @@ def text_report(report: FitReport, *, model: str, accelerator: str, colour: bool
         )
     if report.fits is not True and report.estimated_max_model_len:
         lines.append(f"one request could have {report.estimated_max_model_len:,} tokens")
-    lines += [f"assumed: {told}" for told in report.assumptions]
+    lines += [f"assumed: {parts_text}" for parts_text in report.assumptions]
     return "\n".join(lines)
 
 
@@ -107,7 +107,7 @@ def svg_bar(report: FitReport, *, width: int = 720) -> str:
     parts = segments(report)
     total = report.total_bytes.best if report.total_bytes else sum(part.bytes for part in parts)
     whole = max(total, sum(part.bytes for part in parts), 1)
-    told = ", ".join(f"{part.name} {part.bytes / GIB:.2f} GiB" for part in parts)
+    parts_text = ", ".join(f"{part.name} {part.bytes / GIB:.2f} GiB" for part in parts)
     shapes, at = [], 0.0
     for part in parts:
         wide = part.bytes / whole * width
@@ -124,7 +124,7 @@ def svg_bar(report: FitReport, *, width: int = 720) -> str:
         for at_key, part in enumerate(parts)
         for row, column in [divmod(at_key, 4)]
     ]
-    title = _escape(f"{report.reason.value}; device {total / GIB:.2f} GiB: {told}")
+    title = _escape(f"{report.reason.value}; device {total / GIB:.2f} GiB: {parts_text}")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} 92" width="{width}" height="92" '
         f'font-family="sans-serif" font-size="12"><title>{title}</title>{"".join(shapes)}{"".join(keys)}</svg>'

@@ -98,7 +98,7 @@ class ServiceView(Value):
         return ", ".join(said)
 
     @property
-    def mend(self) -> tuple[str, ...]:
+    def way_back(self) -> tuple[str, ...]:
         """The commands that make it as it should be; nothing is done unasked."""
         return as_declared(self.service.name, self.drift, self.state) if self.drift else ()
 
@@ -123,7 +123,7 @@ def service_row(view: ServiceView) -> dict[str, Any]:
         "needs": view.needs,
         "usd_per_h": view.usd_per_h,
         "drift": [drift_row(row) for row in view.drift],
-        "make_as_declared": list(view.mend),
+        "make_as_declared": list(view.way_back),
         "changes": [change.model_dump(mode="json") for change in changes[-SHOWN_INCIDENTS:]],
         "incidents": [
             {"id": i.id, "phase": i.phase.value, "class": i.cause, "opened_at": i.opened_at.isoformat()}
@@ -196,5 +196,5 @@ def drift_lines(view: ServiceView) -> list[str]:
     """Return what differs and the way back, one line each."""
     return [
         *(f"  drift      {terminal(drift_line(row))}" for row in view.drift),
-        *(f"  way back   {terminal(command)}" for command in view.mend),
+        *(f"  way back   {terminal(command)}" for command in view.way_back),
     ]

@@ -28,5 +28,5 @@ def start_text(there: StartThere) -> str:
 def source_text(there: StartThere) -> str:
     """Where the limits stand, and when that was read."""
     limits = there.limits
-    told = f"{limits.source}, {limits.date}"
-    return told if limits.probe is None else f"{told}; probe: {limits.probe.source}, {limits.probe.date}"
+    source = f"{limits.source}, {limits.date}"
+    return source if limits.probe is None else f"{source}; probe: {limits.probe.source}, {limits.probe.date}"

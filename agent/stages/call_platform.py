@@ -16,7 +16,7 @@ from agent.ports.stage_context import StageContext
 from agent.stages.shared.approval import check_covered, refused
 from agent.stages.shared.approved_plan import check_allowed, check_as_shown, describe_service, platform_order
 from agent.stages.shared.budget import check_budget
-from agent.stages.shared.commit import save, wait_told_once
+from agent.stages.shared.commit import save, wait_and_notify_once
 from agent.stages.shared.effects import REFUSALS, close_effect, find_effect, note_started, perform, stored_intent
 from agent.stages.shared.kill_switch import changes_stopped
 from agent.stages.shared.outcome import StageOutcome
@@ -138,13 +138,13 @@ def _half_applied(
     half = f"half applied: {shortened(remains, 300)}"
     stopped = changes_stopped(context)
     if stopped:
-        return wait_told_once(context, incident, f"{half}; {_STOPPED}", stopped, now=now)
+        return wait_and_notify_once(context, incident, f"{half}; {_STOPPED}", stopped, now=now)
     incident = _restarted(incident, now) if _STOPPED in incident.stuck else incident
     limit = timedelta(seconds=context.rules.times.rollout_limit_s)
     until = incident.require_effect(EffectKind.APPLY).intended_at + limit
     if isinstance(error, PolicyRefused) and now < until:
         head = f"{half}; it is tried again until {until:%H:%M:%S} UTC, because "
-        return wait_told_once(context, incident, head, shortened(error.cause, 300), hint=error.hint, now=now)
+        return wait_and_notify_once(context, incident, head, shortened(error.cause, 300), hint=error.hint, now=now)
     why = f"{half}: {shortened(str(error), 500)}"
     failed = _failed(incident, why, now, says=why)
     if not isinstance(error, CredentialsRefused):

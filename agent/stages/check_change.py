@@ -24,7 +24,7 @@ class ChangeCheck(Value):
     Attributes:
         policy: In force there; None where only who asks has one.
         stopped: Why no change may begin at all, or nothing.
-        changes: Those that began lately, as far back as the limits count.
+        changes: Those that began recently, as far back as the limits count.
         over_budget: Why it would break a budget, or nothing; None where prices cannot be had from here.
         unproved: Why it cannot be made or nothing proves that it fits, or nothing; None where that was not computed.
     """

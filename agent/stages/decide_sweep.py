@@ -91,7 +91,7 @@ def ask_sweep(context: StageContext, sweep: Sweep) -> bool:
 
 
 def asked_sweeps(context: StageContext) -> tuple[AskedSweep, ...]:
-    """Return what was asked for lately, the newest first; what is older than an approval is valid for is left out.
+    """Return what was asked for recently, the newest first; what is older than an approval is valid for is left out.
 
     Raises:
         DependencyFailed: The record cannot be read.

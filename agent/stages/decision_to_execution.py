@@ -32,7 +32,7 @@ _WAITS: Final = {
 def begin_execution(context: StageContext, incident: Incident) -> StageOutcome:
     """Check receipt, policy, kill switch, limits and live state; then store the intent, then move the incident.
 
-    Any doubt refuses, and the reason is kept. Too many changes lately is no doubt: it waits. What could not be read is
+    Any doubt refuses, and the reason is kept. Too many recent changes is no doubt: it waits. What could not be read is
     no doubt either: nothing is decided, and the step is tried again.
     """
     now = context.now_for(incident)

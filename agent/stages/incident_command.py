@@ -44,7 +44,7 @@ _NOT: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class CommandRequest:
-    """What somebody wants to do about an incident, as the channel heard it.
+    """What somebody wants to do about an incident, as the channel received it.
 
     Attributes:
         text: The comment, the reason, or to whom it is assigned; untrusted, secrets are taken out before it is kept.

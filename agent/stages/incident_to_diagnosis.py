@@ -128,7 +128,7 @@ def read_log(context: StageContext, incident: Incident, signals: tuple[Signal, .
 
 
 def _logged_args(context: StageContext, log: InstanceLog | None, signals: tuple[Signal, ...]) -> ServingConfig | None:
-    """What the server says of its own arguments, in its log or in what was heard."""
+    """What the server says of its own arguments, in its log or in a signal."""
     said = [line.text for line in log.lines] if log is not None else []
     received = [line for signal in signals for line in signal.text.splitlines()]
     lines = tuple(line for line in (*said, *received) if "non-default args" in line)

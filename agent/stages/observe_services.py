@@ -16,7 +16,7 @@ from agent.presentation.drift_text import drift_line
 
 log = structlog.get_logger(__name__)
 
-LATELY: Final = 5  # incidents and requests of a service that are looked through for the plan of a change
+RECENT: Final = 5  # incidents and requests of a service that are looked through for the plan of a change
 STILL_OURS: Final = timedelta(hours=1)  # a tick sees a change within minutes, after a pause of the agent later
 
 
@@ -55,9 +55,9 @@ def _observed(context: StageContext, service: Service) -> bool:
 
 
 def _planned(context: StageContext, service: str, now: datetime, rows: Rows) -> bool:
-    """Whether a plan that was carried out lately made exactly these changes, or its undo took them back."""
+    """Whether a plan that was carried out recently made exactly these changes, or its undo took them back."""
     made = {(row.path, row.before, row.after) for row in rows}
-    for incident in context.store.incidents(Query(run=LIVE, service=service, limit=LATELY)):
+    for incident in context.store.incidents(Query(run=LIVE, service=service, limit=RECENT)):
         if incident.plan is None or incident.execution is None or incident.phase_at < now - STILL_OURS:
             continue
         ours = {(d.path, d.before, d.after) for d in incident.plan.difference}

@@ -30,7 +30,7 @@ _LOCAL: Final = frozenset({Channel.COMMAND_LINE, Channel.CONSOLE, Channel.MCP})
 
 
 class RequestLimitReached(PolicyRefused):
-    """This person asked for too many changes lately."""
+    """This person asked for too many changes recently."""
 
 
 class AlreadyOpen(StateConflict):
@@ -39,7 +39,7 @@ class AlreadyOpen(StateConflict):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeAsked:
-    """What somebody asks for, as the channel heard it.
+    """What somebody asks for, as the channel received it.
 
     Attributes:
         why: Their reason, untrusted; secrets are taken out of it before it is kept.
@@ -72,7 +72,7 @@ def request_change(context: StageContext, asked: ChangeAsked) -> Incident:
     Raises:
         InputRejected: There is no such service, or no reason was given.
         PolicyRefused: Policy never allows it, or does not know who asks.
-        RequestLimitReached: This person asked for too much lately.
+        RequestLimitReached: This person asked for too much recently.
         AlreadyOpen: Something else is open on the service.
         StateConflict: Others wrote first several times in a row.
         DependencyFailed: A store did not answer; the same may be asked again.

@@ -284,7 +284,7 @@ def _end_line(signal: Signal) -> str:
 
 
 def _same(entry: CorrelatedSignal, signal: Signal, held: CorrelatedSignal) -> bool:
-    """Whether a line was heard before: by its signature, or word for word; classes are only as good as the weighing.
+    """Whether a line was received before: by its signature, or word for word; classes are only as good as the weighing.
 
     An end is the same as another by its words alone: its code may say more than the line with the same signature.
     """

@@ -9,7 +9,7 @@ from agent.core.text.safe_text import shortened
 from agent.errors import CredentialsRefused, DependencyFailed, InputRejected, PolicyRefused, SreError
 from agent.ports.platform import Operation, Platform
 from agent.ports.stage_context import StageContext
-from agent.stages.shared.commit import poll_again, save, wait_told_once
+from agent.stages.shared.commit import poll_again, save, wait_and_notify_once
 from agent.stages.shared.effects import call_again, poll_operation
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shared.remedies import tried_remedies
@@ -51,7 +51,7 @@ def await_credentials(context: StageContext, incident: Incident, error: SreError
     if not isinstance(error, CredentialsRefused) or now >= until:
         return None
     head = f"the roll-back is tried again until {until:%H:%M:%S} UTC, because "
-    return wait_told_once(context, incident, head, shortened(error.cause, 300), hint=error.hint, now=now)
+    return wait_and_notify_once(context, incident, head, shortened(error.cause, 300), hint=error.hint, now=now)
 
 
 def _is_back(incident: Incident, operation: Operation, platform: Platform) -> str:

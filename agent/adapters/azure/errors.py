@@ -68,10 +68,10 @@ def _hint(kind: type[SreError], error: Exception, why: str) -> str:
         response = getattr(error, "response", None)
         wait = response.headers.get("Retry-After") if response is not None else None
         return "no action needed: it is tried again" + (f" (Azure asks for {wait} s)" if wait else "")
-    mends: dict[type[SreError], str] = {
+    hints: dict[type[SreError], str] = {
         InputRejected: "make another plan; nothing was changed",
         StateConflict: "look at the app and plan again",
         PolicyRefused: RIGHTS,
         CredentialsRefused: SIGN_IN,
     }
-    return mends[kind]
+    return hints[kind]

@@ -49,7 +49,7 @@ class Measurement(Value):
 NEEDED_TO_END = frozenset({Check.ENDED})
 NEEDED = frozenset({Check.READY, Check.COMPLETION, Check.SILENCE})
 TWICE = frozenset({Check.SPEED})  # bad only when it is bad again, or still is at the end of the window
-TOLD_ONLY = frozenset({Check.PREDICTION})  # a deviation is said beside the verdict and never makes one
+INFORMATIVE = frozenset({Check.PREDICTION})  # a deviation is said beside the verdict and never makes one
 
 
 class Verification(Value):
@@ -111,13 +111,13 @@ def judge(verification: Verification, *, over: bool, needed: frozenset[Check] = 
     real = answer is None or answer.real
     said = "answers a real completion" if real else f"passed a simulated check ({answer.says if answer else ''})"
     why = f"ready, {said}, and the failure did not come back"
-    deviations = [m.says for c in sorted(TOLD_ONLY) if (m := verification.latest(c)) is not None and m.good is False]
+    deviations = [m.says for c in sorted(INFORMATIVE) if (m := verification.latest(c)) is not None and m.good is False]
     return Verdict.RECOVERED, "; ".join((why, *deviations))
 
 
 def _counts(verification: Verification, check: Check, *, over: bool) -> bool:
     """Whether a bad measurement is enough; of the speed only the second in a row is: one answer may have neighbours."""
-    if check in TOLD_ONLY:
+    if check in INFORMATIVE:
         return False
     before = [m for m in verification.measurements if m.check is check][-2:]
     return check not in TWICE or over or (len(before) == 2 and before[0].good is False)

@@ -72,7 +72,7 @@ def diagnose(
     """Return the deterministic diagnosis; it depends on the set of signals and the log alone, not on their order.
 
     Args:
-        signals: Everything the incident heard, in any order.
+        signals: All signals of the incident, in any order.
         log: The instance's own log, or None where it was not read.
         platform: Where the service runs.
         matcher: The compiled catalogue.
@@ -80,10 +80,10 @@ def diagnose(
         now: The time to date the diagnosis with.
     """
     ordered = in_order(signals)
-    told = story(ordered, log)
+    story_lines = story(ordered, log)
     complete = log is not None and log.complete
     finding = matcher.classify(
-        "\n".join(t.line for t in told), whole_log=complete, platform=platform, servers=_servers(told)
+        "\n".join(t.line for t in story_lines), whole_log=complete, platform=platform, servers=_servers(story_lines)
     )
     unknown = () if complete else (UNKNOWN_LOG,)
     end = next(((n, s) for n, s in enumerate(ordered, start=1) if s.ends_unasked), None)
@@ -95,7 +95,7 @@ def diagnose(
         return _unexplained(ordered, end=end, log_read=log is not None, unknown=unknown, now=now)
     else:
         evidence = tuple(
-            Evidence(signal=told[line.index].ref, line=line.text, decisive=number == 0)
+            Evidence(signal=story_lines[line.index].ref, line=line.text, decisive=number == 0)
             for number, line in enumerate(finding.evidence)
         )
     return Diagnosis(
@@ -108,7 +108,7 @@ def diagnose(
         log_read=log is not None,
         evidence=evidence,
         fields=dict(finding.fields),
-        field_signals={name: told[index].ref for name, index in finding.field_lines.items()},
+        field_signals={name: story_lines[index].ref for name, index in finding.field_lines.items()},
         fix_actions=finding.fix_actions,
         unknown=unknown,
         unasked_end=end is not None,
@@ -141,7 +141,7 @@ def _end_evidence(number: int, signal: Signal) -> Evidence:
 
 def story(ordered: tuple[Signal, ...], log: LogText | None) -> list[StoryLine]:
     """All lines of the signals and the log, by time; a line that stands in both appears once."""
-    told = (
+    story_lines = (
         [
             StoryLine(at=at, place=n, ref=log.ref(n), line=part, server=log.instance or "")
             for n, (at, line) in enumerate(log.lines, start=1)
@@ -150,21 +150,21 @@ def story(ordered: tuple[Signal, ...], log: LogText | None) -> list[StoryLine]:
         if log is not None
         else []
     )
-    held = {t.line.strip() for t in told}
-    after = len(told)
+    held = {t.line.strip() for t in story_lines}
+    after = len(story_lines)
     for number, signal in enumerate(ordered, start=1):
-        told.extend(
+        story_lines.extend(
             StoryLine(at=signal.at, place=after + number, ref=f"s{number}", line=part, server=signal.instance or "")
             for part in signal.text.splitlines() or [""]
             if signal.source is not Source.APP_LOG or part.strip() not in held
         )
-    return sorted(told, key=lambda t: (t.at, t.place))
+    return sorted(story_lines, key=lambda t: (t.at, t.place))
 
 
-def _servers(told: list[StoryLine]) -> tuple[str, ...] | None:
+def _servers(story_lines: list[StoryLine]) -> tuple[str, ...] | None:
     """Who said each line, where several instances did: that one came up says nothing of another."""
-    several = len({t.server for t in told if t.server}) > 1
-    return tuple(t.server for t in told) if several else None
+    several = len({t.server for t in story_lines if t.server}) > 1
+    return tuple(t.server for t in story_lines) if several else None
 
 
 def _title(finding: Finding, titles: dict[str, str]) -> str:

@@ -44,7 +44,7 @@ class Diagnosis(Value):
         class_: One of the closed list of failure classes, or ``unknown``.
         root_cause: One sentence for a person.
         certain: Whether it may lead to a plan without a model and without waiting.
-        provisional: True for the first word, which may change while more is heard.
+        provisional: True for the first word, which may change while more signals arrive.
         log_read: Whether the instance's own log from its start was read.
         fields: Numbers read from the log, units in their names.
         field_signals: By field, the signal it was read from, as in ``Evidence.signal``; empty in old records.

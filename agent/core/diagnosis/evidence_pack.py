@@ -114,26 +114,26 @@ def build_pack(case: ModelInput, matcher: Matcher, *, limit: int, asked_for: Seq
 
 def _excerpt(lines: Sequence[ShownLine], total: int) -> list[str]:
     """The lines by time, with a mark wherever some were left out."""
-    told = [f"lines of the log by time ({total - len(lines)} of {total} are left out):"]
+    text_lines = [f"lines of the log by time ({total - len(lines)} of {total} are left out):"]
     next_index = 0
     for line in lines:
         if line.index > next_index:
-            told.append(f"(- {line.index - next_index} lines -)")
-        told.append(f"[{line.id}] {line.text}")
+            text_lines.append(f"(- {line.index - next_index} lines -)")
+        text_lines.append(f"[{line.id}] {line.text}")
         next_index = line.index + 1
     if next_index < total:
-        told.append(f"(- {total - next_index} lines -)")
-    return told
+        text_lines.append(f"(- {total - next_index} lines -)")
+    return text_lines
 
 
 def _facts(facts: Sequence[tuple[str, str]], room: int) -> list[str]:
-    told = []
+    text_lines = []
     for name, text in facts:
         line = f"{name}: {plain(text, limit=FACT_LIMIT).replace(chr(10), ' ')}"
         if text and _size(line) <= room:
-            told.append(line)
+            text_lines.append(line)
             room -= _size(line)
-    return told
+    return text_lines
 
 
 def _ranked(case: ModelInput, matcher: Matcher, asked_for: Sequence[int]) -> list[int]:

@@ -113,7 +113,7 @@ class Incident(Value):
         episode: The first trouble of a revision is 1, a recurrence the next.
         quiet_since: When the last signal that mattered came, UTC.
         model_request: How far the model's word about the diagnosis has come; None where none is wanted.
-        received: How often something new was heard; ``diagnosed_count`` is how much of it the diagnosis rests on.
+        received: How often something new was received; ``diagnosed_count`` is how much of it the diagnosis rests on.
         due_at: When time alone will make something due; None when only a signal or a person can.
         logged_config: The configuration that the server's own log tells, for platforms that nobody describes to us.
         printed: What the engine printed about its memory at the start that failed; None where it printed nothing of it.

@@ -21,19 +21,19 @@ def stop_scopes(signal: Signal) -> tuple[str, ...]:
     return tuple(f"stops-{digest([signal.run, signal.service, kind, name])[:16]}" for kind, name in kept)
 
 
-def asked_by_stop(end: Signal, told: Iterable[Signal]) -> AskedBy | None:
+def asked_by_stop(end: Signal, signals: Iterable[Signal]) -> AskedBy | None:
     """Return who asked for an end, by the newest stop of its instance or revision before it; None where nobody did.
 
     Args:
         end: The end; what was killed for memory was never asked to end.
-        told: Stops, and signals that are none; of any instance, in any order.
+        signals: Stops, and signals that are none; of any instance, in any order.
     """
     if end.end is None or end.end.oom:
         return None
     mine = set(stop_scopes(end))
     before = [
         (signal.at, signal.stop)
-        for signal in told
+        for signal in signals
         if signal.stop is not None
         and stop_scopes(signal)[0] in mine
         and (signal.at < end.at if signal.stop.over else signal.at <= end.at + SKEW)

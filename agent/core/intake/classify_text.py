@@ -29,8 +29,8 @@ def classify_text(log: str, *, matcher: Matcher, whole_log: bool, platform: str 
         return finding
     lines = log.split("\n")
     ends = PlainEnds()
-    told = [(index, end) for index, line in enumerate(lines) if (end := ends.read(line)) is not None]
-    unasked = [(index, end) for index, end in told if end.asked_by is None]
+    found = [(index, end) for index, line in enumerate(lines) if (end := ends.read(line)) is not None]
+    unasked = [(index, end) for index, end in found if end.asked_by is None]
     if not unasked or finding.signature in matcher.proving(Proof.ASKED):
         return finding
     index, end = unasked[-1]

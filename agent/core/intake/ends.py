@@ -128,11 +128,11 @@ def systemd_end(said: str, *, own: Iterable[str] = (), manager: bool = True) -> 
     return Stop(by=AskedBy.OPERATOR, over=stop["word"] != "Stopping")
 
 
-def _unit_end(told: re.Match[str]) -> End:
-    if told["how"]:
-        status = int(told["status"])
-        return end_of(code=status) if told["how"] == "exited" else end_of(signal=status)
-    return end_of(code=0) if told["done"] else end_of(reason=told["result"] or "oom-kill")
+def _unit_end(recognised: re.Match[str]) -> End:
+    if recognised["how"]:
+        status = int(recognised["status"])
+        return end_of(code=status) if recognised["how"] == "exited" else end_of(signal=status)
+    return end_of(code=0) if recognised["done"] else end_of(reason=recognised["result"] or "oom-kill")
 
 
 class PlainEnds:
@@ -161,15 +161,15 @@ class PlainEnds:
         if (end := cloud_run_end(line) if line.startswith("Container ") else None) is not None:
             asked, self._sigterm = self._sigterm, False
             return end.with_(asked_by=AskedBy.SCALE_IN_OR_ROLLOUT) if asked else end
-        told = _plain_end_or_stop(line, self._own, self._reason)
-        if isinstance(told, Stop):
-            self._stopped = None if told.over else told.by
+        recognised = _plain_end_or_stop(line, self._own, self._reason)
+        if isinstance(recognised, Stop):
+            self._stopped = None if recognised.over else recognised.by
             return None
         self._sigterm = self._sigterm or reports_sigterm(line)
-        if told is None or (self._init and told.exit_code == 0):
+        if recognised is None or (self._init and recognised.exit_code == 0):
             return None
-        asked_by = None if told.oom or self._last_state else self._stopped
-        return told.with_(asked_by=asked_by)
+        asked_by = None if recognised.oom or self._last_state else self._stopped
+        return recognised.with_(asked_by=asked_by)
 
     def read_all(self, lines: Iterable[str]) -> End | None:
         """Take the next lines in; return the last unasked end among theirs, the asked one where there is no other."""

@@ -64,7 +64,7 @@ class IgnoredBecause(StrEnum):
     TEST = "test"  # a test notification
     NO_VERDICT = "no_verdict"  # neither open nor closed: acknowledged, or data are missing
     EMPTY = "empty"  # an entry without a word
-    CANARY = "canary"  # our own proof that log entries reach us; heard, and done with
+    CANARY = "canary"  # our own proof that log entries reach us; nothing more follows
     MALFORMED = "malformed"  # one alert of several; the others became signals
 
 

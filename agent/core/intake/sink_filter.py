@@ -105,9 +105,9 @@ def anchors_of(signatures: Iterable[Signature], healthy: Iterable[str]) -> tuple
     every = tuple(signatures)
     needed = [p for s in every if s.role in NEEDED for p in s.phrases]
     lines = "\n".join(healthy).lower()
-    unheard = [p for p in needed if not any(_holds(p.lower(), word) for word in ALARMS) and p.lower() not in lines]
+    unmatched = [p for p in needed if not any(_holds(p.lower(), word) for word in ALARMS) and p.lower() not in lines]
     harmless = [p for s in every if s.role in HARMLESS for p in s.phrases]
-    return anchors(unheard, (lines, *harmless))
+    return anchors(unmatched, (lines, *harmless))
 
 
 def anchors(needed: Iterable[str], never: Iterable[str]) -> tuple[str, ...]:
@@ -117,8 +117,8 @@ def anchors(needed: Iterable[str], never: Iterable[str]) -> tuple[str, ...]:
 
     Args:
         needed: Phrases, in which ``<*>`` is anything.
-        never: Harmless texts. A needed phrase that stands in one of them whole is its own anchor all the same: to
-            hear too much is better than to be deaf.
+        never: Harmless texts. A needed phrase that stands in one of them whole is its own anchor all the same: too
+            many entries are better than a missed failure.
     """
     phrases = sorted({p.lower() for p in needed})
     harmless = "\n".join(sorted(n.lower() for n in never))

@@ -96,14 +96,14 @@ def printed(
         ref: Names a line of the log by its place among ``lines``, from 1.
     """
     started = max((n for n, line in enumerate(lines) if _ARGUMENTS in line), default=None)
-    told = args_from_log((lines[started],)) if started is not None else None
-    if started is not None and told is None:
+    logged = args_from_log((lines[started],)) if started is not None else None
+    if started is not None and logged is None:
         return None  # it printed arguments that cannot be read, so nobody can compare them
     forward = range(started + 1, len(lines)) if started is not None else range(len(lines) - 1, -1, -1)
     for number in forward:
         found = _read(lines[number])
         if found is not None:
-            return found.with_(place=ref(number + 1), revision=revision, args=told.args if told is not None else ())
+            return found.with_(place=ref(number + 1), revision=revision, args=logged.args if logged is not None else ())
     return None
 
 
@@ -133,14 +133,14 @@ def _count(text: str | None) -> int:
     return int(text.replace(",", "")) if text else 0
 
 
-def _agree(told: dict[str, str], given: dict[str, str], *, all_printed: bool) -> bool:
+def _agree(logged: dict[str, str], given: dict[str, str], *, all_printed: bool) -> bool:
     """Whether every argument that was printed is a flag of the configuration, with the same value.
 
     A flag of the configuration that was not printed has its default, which vLLM leaves out of that line, if the
     revision is the same; where nobody knows that, it may have been set since, unless it touches no memory.
     """
-    same = all(name in _UNCOMPARED or _plain(given.get(name)) == _plain(value) for name, value in told.items())
-    more = [name for name in given if name not in told and (name not in FLAGS or FLAGS[name])]
+    same = all(name in _UNCOMPARED or _plain(given.get(name)) == _plain(value) for name, value in logged.items())
+    more = [name for name in given if name not in logged and (name not in FLAGS or FLAGS[name])]
     return same and not (all_printed and more)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from agent.core.service.serving import ServingConfig
 
 LINE_LIMIT = 20_000  # characters; vLLM's line of all arguments has some hundreds
-_TOLD = re.compile(r"non-default args: (\{.*\})")  # api_server/utils.py of vLLM 0.8 to 0.33
+_PRINTED = re.compile(r"non-default args: (\{.*\})")  # api_server/utils.py of vLLM 0.8 to 0.33
 _QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")  # what blogs and ticket systems make of them
 _NEITHER = frozenset({"model", "model_tag"})
 
@@ -25,25 +25,25 @@ def args_from_log(lines: tuple[str, ...]) -> ServingConfig | None:
     for line in reversed(lines):
         if len(line) > LINE_LIMIT or "non-default args" not in line:
             continue
-        found = _TOLD.search(line.translate(_QUOTES))
-        told = _literal(found[1]) if found else None
-        if told:
-            return ServingConfig(command=("vllm",), args=_args(told))
+        found = _PRINTED.search(line.translate(_QUOTES))
+        printed = _literal(found[1]) if found else None
+        if printed:
+            return ServingConfig(command=("vllm",), args=_args(printed))
     return None
 
 
 def _literal(text: str) -> dict[str, Any] | None:
     try:
-        told = ast.literal_eval(text)
+        printed = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-    return told if isinstance(told, dict) and all(isinstance(key, str) for key in told) else None
+    return printed if isinstance(printed, dict) and all(isinstance(key, str) for key in printed) else None
 
 
-def _args(told: dict[str, Any]) -> tuple[str, ...]:
-    model = told.get("model") or told.get("model_tag")
+def _args(printed: dict[str, Any]) -> tuple[str, ...]:
+    model = printed.get("model") or printed.get("model_tag")
     words = ["serve", model] if isinstance(model, str) else ["serve"]
-    for name, value in told.items():
+    for name, value in printed.items():
         if name not in _NEITHER:
             words += _flag(name.replace("_", "-"), value)
     return tuple(words)

@@ -141,10 +141,12 @@ def compare(
     """
     differing = unlike(before[0].provenance, after[0].provenance)
     if differing and not anyway:
-        told = "; ".join(f"{one.what}: {one.before or 'unknown'!r} and {one.after or 'unknown'!r}" for one in differing)
+        pairs = "; ".join(
+            f"{one.what}: {one.before or 'unknown'!r} and {one.after or 'unknown'!r}" for one in differing
+        )
         raise PolicyRefused(
             "the sweeps were not compared",
-            why=f"they are unlike in {told}",
+            why=f"they are unlike in {pairs}",
             hint="if that is the question, add --anyway",
         )
     one, other = (

@@ -239,8 +239,8 @@ def _say_outcome(outcome: "SweepOutcome", sweep: "Sweep", folder: Path, *, slo: 
     written = _reported(folder, slo) if any(cell.measured for cell in outcome.cells) else ""
     if as_json:
         cells = [cell.model_dump(mode="json") for cell in outcome.cells]
-        told = {"sweep": sweep.request.id, "end": outcome.end, "why": outcome.why, "folder": str(folder)}
-        print(for_programs({**told, "report": written, "cells": cells}))
+        summary = {"sweep": sweep.request.id, "end": outcome.end, "why": outcome.why, "folder": str(folder)}
+        print(for_programs({**summary, "report": written, "cells": cells}))
     elif outcome.why:
         print(for_people(f"ended: {outcome.why}; stored cells are kept, the same command goes on", lines=False))
     if written and not as_json:

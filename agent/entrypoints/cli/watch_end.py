@@ -9,7 +9,7 @@ from agent.core.incident.phase import UNDER_WAY, Phase
 from agent.ports.host import HostServers, Stage, Start
 
 STOP_S = 60.0
-TOLD_S = 5.0  # so long a run with --once waits for a diagnosis, and for a change that needs nobody
+DIAGNOSIS_WAIT_S = 5.0  # so long a run with --once waits for a diagnosis, and for a change that needs nobody
 
 
 def stopped(platform: HostServers, service: str) -> bool:
@@ -40,7 +40,7 @@ def is_over(
     found = tuple(incidents)
     if any(incident.phase in UNDER_WAY for incident in found):
         return False
-    if (now - (newest.ended_at or newest.began_at)).total_seconds() >= TOLD_S:
+    if (now - (newest.ended_at or newest.began_at)).total_seconds() >= DIAGNOSIS_WAIT_S:
         return True
     if any(_moves_on(incident, automatic) for incident in found):
         return False

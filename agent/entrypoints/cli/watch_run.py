@@ -89,11 +89,11 @@ class Watch:
         self._asked: set[str] = set()
         self._interrupt = False
         self._ended_by = ""
-        self._told: dict[str, int] = {}
+        self._shown_events: dict[str, int] = {}
         self._said: dict[str, str] = {}
         self._began = app.clock.now()
         self._view: View = view(as_json=options.as_json)
-        self._watchman: HostMonitor = HostMonitor(
+        self._monitor: HostMonitor = HostMonitor(
             app,
             service.name,
             platform=platform,
@@ -131,8 +131,8 @@ class Watch:
             running.insert(0, lambda: pool.stop(timeout_s=20))
             ticker.start()
             running.insert(0, ticker.stop)
-            self._watchman.start()
-            running.insert(0, self._watchman.stop)
+            self._monitor.start()
+            running.insert(0, self._monitor.stop)
             while not self._stopping.wait(0.3):
                 self._turn()
         except OSError as error:  # the terminal is gone, and its signal has not come yet
@@ -147,7 +147,7 @@ class Watch:
         from agent.entrypoints.monitor.output_relay import OutputRelay
 
         relay = OutputRelay(
-            lambda: self._watchman.page,
+            lambda: self._monitor.page,
             lambda start: self._platform.log_path(self._service, start),
             self._view.output,
             left_out=lambda count, log: self._view.say(
@@ -188,9 +188,9 @@ class Watch:
         if self._interrupt:
             self._leave()
             return
-        watchman = self._watchman
+        monitor = self._monitor
         now = self._app.clock.now()
-        self._view.show(state_line(self._service, watchman.page, watchman.last_check, now=now, last=watchman.last_line))
+        self._view.show(state_line(self._service, monitor.page, monitor.last_check, now=now, last=monitor.last_line))
         try:
             for incident in self._incidents():
                 self._tell(incident)
@@ -205,7 +205,7 @@ class Watch:
         """End with the server's exit code once it has ended, was told of, and nothing of ours changes it."""
         from agent.entrypoints.cli.watch_end import is_over, shell_code
 
-        page = self._watchman.page
+        page = self._monitor.page
         newest = page.newest if page is not None else None
         if newest is None or not is_over(
             newest, self._incidents(), now=self._app.clock.now(), automatic=self._is_automatic
@@ -241,14 +241,14 @@ class Watch:
         from agent.presentation.event_text import event_text
 
         events = self._app.store.timeline(incident.id)
-        for event in events[self._told.get(incident.id, 0) :]:
+        for event in events[self._shown_events.get(incident.id, 0) :]:
             plan = self._app.store.plan(event.plan) if event.plan is not None else None
             says = for_people(event_text(event, incident, plan), lines=False)
             if says != self._said.get(incident.id):
                 row = {"incident": incident.id, "phase": event.phase.value, "says": says, "plan": event.plan}
                 self._view.say(f"{event.at:%H:%M:%S}  {event.phase:<13} {says}", event="step", **row)
             self._said[incident.id] = says
-        self._told[incident.id] = len(events)
+        self._shown_events[incident.id] = len(events)
 
     def _ask(self, incident: "Incident") -> None:
         """Show a plan, and ask for a word where somebody can give one."""

@@ -118,7 +118,7 @@ class ControlThroughDecide:
         self._known: tuple[float, KillSwitch | SreError] | None = None
 
     def kill_switch(self) -> KillSwitch:
-        """Ask, or say what was said lately; see the protocol."""
+        """Ask, or say what was said recently; see the protocol."""
         known = self._known
         if known is None or time.monotonic() > known[0]:
             self._known = known = self._asked()
@@ -128,7 +128,7 @@ class ControlThroughDecide:
         return found
 
     def forget(self) -> None:
-        """Forget what was said lately; see the protocol."""
+        """Forget what was said recently; see the protocol."""
         self._known = None
 
     def message(self) -> str:

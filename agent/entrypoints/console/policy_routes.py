@@ -50,7 +50,7 @@ def _is_tight(use: BudgetUse) -> bool:
 
 
 def _limits(world: StageContext, now: datetime) -> tuple[LimitUse, ...] | None:
-    """Return the hourly limits, and the windows of services that were changed lately; None where nobody knows."""
+    """Return the hourly limits, and the windows of services that were changed recently; None where nobody knows."""
     policy = world.rules.policy
     names = [service.name for service in world.rules.services.services] or [""]
     since = now - max(longest_window(policy, name) for name in names)

@@ -191,7 +191,7 @@ def _add_decisions(web: Flask, service: DecideService, authenticator: Authentica
 def _add_sweeps(web: Flask, service: DecideService, look: Callable[..., Response]) -> None:
     @web.get("/sweeps")
     def sweeps() -> Response:
-        """List load measurements that were asked for lately."""
+        """List load measurements that were asked for recently."""
         return look(lambda: sweep_requests.waiting(service))
 
 
@@ -231,7 +231,7 @@ def _add_lists(web: Flask, service: DecideService, look: Callable[..., Response]
 
     @web.get("/services/<name>/changes")
     def changes(name: str) -> Response:
-        """Say when changes began lately, of a service and over all."""
+        """Say when changes began recently, of a service and over all."""
         query = request.query_string
         return look(lambda: _changes(service, name, _asked(ChangesQuery, query)))
 
@@ -252,7 +252,7 @@ def _add_lists(web: Flask, service: DecideService, look: Callable[..., Response]
 
 
 def _changes(service: DecideService, name: str, asked: ChangesQuery) -> dict[str, Any]:
-    """Return when changes began lately, of a service and over all."""
+    """Return when changes began recently, of a service and over all."""
     since = max(asked.since, service.clock.now() - FARTHEST_BACK)
     return service.world.control_store().limits(_service_name(name), since).model_dump(mode="json")
 

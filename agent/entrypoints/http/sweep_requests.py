@@ -75,7 +75,7 @@ def answer(
 
 
 def waiting(service: DecideService) -> list[dict[str, Any]]:
-    """Return what was asked for lately."""
+    """Return what was asked for recently."""
     return [shown(each) for each in asked_sweeps(service.world)]
 
 

@@ -1,4 +1,4 @@
-"""The watchman of a server on this machine: its log, its ends and its checks become signals, each once."""
+"""The monitor of a server on this machine: its log, its ends and its checks become signals, each once."""
 
 import json
 import threading
@@ -99,7 +99,7 @@ class HostMonitor:
         self._open: dict[str, Signal] = {}
         self._stopping = threading.Event()
         self._threads = (
-            threading.Thread(target=self._run, args=(self.look, lambda: STEP_S), name="watchman", daemon=True),
+            threading.Thread(target=self._run, args=(self.look, lambda: STEP_S), name="host-monitor", daemon=True),
             threading.Thread(target=self._run, args=(self.check, self._pause), name="health_check", daemon=True),
         )
         self.page: State | None = None

@@ -110,7 +110,7 @@ class OperatorClient(Protocol):
 
         Raises:
             InputRejected: There is no such service, or the words cannot be read.
-            PolicyRefused: It can never be, or too much was asked for lately.
+            PolicyRefused: It can never be, or too much was asked for recently.
             StateConflict: Something else is open on the service.
             DependencyFailed: It is not recorded, or nobody knows; the same may be asked again.
         """

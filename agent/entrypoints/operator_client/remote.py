@@ -154,7 +154,7 @@ class RemoteClient:
         asker: str | None,  # noqa: ARG002 - nor does it compute a proof
         at: datetime,
     ) -> ChangeCheck:
-        """Ask what stops changes and which were made lately; `decide` knows no prices, proofs, or file of ours."""
+        """Ask what stops changes and which were made recently; `decide` knows no prices, proofs, or file of ours."""
         switch = self.kill_switch()
         path = f"/services/{_named(service, what='a service')}/changes"
         since = {"since": (at - FARTHEST_BACK).isoformat()}

@@ -69,7 +69,7 @@ class Record:
 def postmortem(record: Record) -> Postmortem:
     """Return the draft; true in every phase, and of a requested change too."""
     incident, now = record.incident, record.now
-    told = tuple(steps(record.timeline, incident))
+    lines = tuple(steps(record.timeline, incident))
     times = _times(record)
     return Postmortem(
         incident=incident.id,
@@ -91,8 +91,8 @@ def postmortem(record: Record) -> Postmortem:
         cause=_cause(incident.diagnosis),
         evidence=tuple(_evidence(incident)),
         figures=tuple(_figures(incident)),
-        timeline=tuple(_entries(record, told)),
-        tried=tuple(_tried(record, told)),
+        timeline=tuple(_entries(record, lines)),
+        tried=tuple(_tried(record, lines)),
         fix=_fix(incident, now),
         memory=tuple(_memory(incident.plan)),
         unknown=tuple(_unknown(incident)),
@@ -213,17 +213,17 @@ def _figures(incident: Incident) -> Iterator[FigureRow]:
         yield FigureRow(name=field_label(name), value=str(value), source=source)
 
 
-def _entries(record: Record, told: Sequence[Step]) -> Iterator[Entry]:
-    for event, step in zip(record.timeline, told, strict=True):
+def _entries(record: Record, lines: Sequence[Step]) -> Iterator[Entry]:
+    for event, step in zip(record.timeline, lines, strict=True):
         if not _repeats_signal(event):
             yield Entry(at=step.at, by=step.by, says=step.says)
 
 
-def _tried(record: Record, told: Sequence[Step]) -> Iterator[Tried]:
+def _tried(record: Record, lines: Sequence[Step]) -> Iterator[Tried]:
     """Yield the plans in the order they were made; of earlier ones the record keeps the reason and the steps."""
     current = record.incident.plan
     for plan in dict.fromkeys(e.plan for e in record.timeline if e.plan is not None and e.phase in _PLANS):
-        own = [(e, s) for e, s in zip(record.timeline, told, strict=True) if e.plan == plan and e.phase in _PLANS]
+        own = [(e, s) for e, s in zip(record.timeline, lines, strict=True) if e.plan == plan and e.phase in _PLANS]
         made = next((e.what for e, _ in own if e.phase is Phase.PLANNED), "")
         known = current if current is not None and current.id == plan else None
         title = plan_title(known) if known is not None else made.removeprefix(f"plan {plan}: ")

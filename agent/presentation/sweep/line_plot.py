@@ -152,9 +152,9 @@ def _unbroken(points: Iterable[tuple[float, float | None]]) -> Iterator[list[tup
         yield run
 
 
-def _mark(number: int, x: float, y: float, told: str) -> str:
+def _mark(number: int, x: float, y: float, tooltip: str) -> str:
     """A circle for the first series, a square for the second; its value shows under the pointer."""
-    title = f"<title>{told}</title>"
+    title = f"<title>{tooltip}</title>"
     if number == 0:
         return f'<circle class="f0" cx="{x:.1f}" cy="{y:.1f}" r="3.5">{title}</circle>'
     return f'<rect class="f1" x="{x - 3.5:.1f}" y="{y - 3.5:.1f}" width="7" height="7">{title}</rect>'

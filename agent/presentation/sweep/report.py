@@ -240,5 +240,5 @@ def _provenance(found: Findings) -> Section:
         ("answers", "exactly as long as asked (ignore_eos)" if made.ignore_eos else "as long as the model makes them"),
         ("agent", made.agent_version),
     )
-    told = tuple((name, text or "unknown") for name, text in rows if text or name not in {"service", "agent"})
-    return Section(title="What was measured", table=Table(columns=("", ""), rows=told, numbers=2))
+    stated = tuple((name, text or "unknown") for name, text in rows if text or name not in {"service", "agent"})
+    return Section(title="What was measured", table=Table(columns=("", ""), rows=stated, numbers=2))

@@ -24,12 +24,12 @@ def with_audited_authors(
         audit_log: None where the platform keeps none, or we do not read it.
         at: The end of that day.
     """
-    lately = [c for c in record.changes if at - LOOKED_BACK <= c.at and not c.ours] if record is not None else []
-    if record is None or audit_log is None or not lately:
+    recent = [c for c in record.changes if at - LOOKED_BACK <= c.at and not c.ours] if record is not None else []
+    if record is None or audit_log is None or not recent:
         return record
     try:
         calls = audit_log.changes(
-            record.service, since=lately[0].at - BETWEEN_LOOKS, until=lately[-1].at + CLOCKS_APART
+            record.service, since=recent[0].at - BETWEEN_LOOKS, until=recent[-1].at + CLOCKS_APART
         )
     except SreError as error:
         log.info("authors.not_read", service=record.service, error=str(error))

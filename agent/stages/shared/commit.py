@@ -110,7 +110,7 @@ def poll_again(
     return StageOutcome.WAITING
 
 
-def wait_told_once(
+def wait_and_notify_once(
     context: StageContext, incident: Incident, head: str, cause: str, *, now: datetime, hint: str = ""
 ) -> StageOutcome:
     """Wait for what the agent cannot bring about itself; people are told it once, and then nothing is written.

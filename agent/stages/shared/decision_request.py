@@ -1,4 +1,4 @@
-"""What somebody said about a plan, as a channel heard it."""
+"""What somebody said about a plan, as a channel received it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class NotRecorded(StateConflict):
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionRequest:
-    """What somebody said about a plan, as the channel heard it.
+    """What somebody said about a plan, as the channel received it.
 
     Attributes:
         why: Their reason, untrusted; secrets are taken out of it before it is kept.

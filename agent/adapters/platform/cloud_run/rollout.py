@@ -64,25 +64,25 @@ def rollout(work: Work, native: Any | None, service: Any, revision: Any | None) 
     state, says = _of_revision(revision)
     if state == "SUCCEEDED":
         if service.reconciling and short(service.latest_created_revision) == wanted:
-            return _told(work, None, f"{wanted} is ready, its traffic is being moved")
-        return _told(work, True, f"{wanted} is ready")
+            return _operation(work, None, f"{wanted} is ready, its traffic is being moved")
+        return _operation(work, True, f"{wanted} is ready")
     if state == "FAILED":
-        return _told(work, False, says or error or f"{wanted} did not come up")
+        return _operation(work, False, says or error or f"{wanted} did not come up")
     if revision is None:
         return _not_made(work, native, service, error)
-    return _told(work, None, f"{wanted} is starting" + (f"; {error}" if error else ""))
+    return _operation(work, None, f"{wanted} is starting" + (f"; {error}" if error else ""))
 
 
 def shifting(work: Work, service: Any) -> Operation:
     """Return how far a shift of traffic is."""
     wanted = work.aim.rsplit("/", 1)[-1]
     if not gives_all(traffic_of(service.traffic), wanted, service):
-        return _told(work, False, f"the traffic does not go to {wanted}")
+        return _operation(work, False, f"the traffic does not go to {wanted}")
     if service.reconciling:
-        return _told(work, None, f"the traffic is being moved to {wanted}")
+        return _operation(work, None, f"the traffic is being moved to {wanted}")
     if state_of(service.terminal_condition) == "FAILED":
-        return _told(work, False, condition_says(service.terminal_condition))
-    return _told(work, True, f"all traffic goes to {wanted}")
+        return _operation(work, False, condition_says(service.terminal_condition))
+    return _operation(work, True, f"all traffic goes to {wanted}")
 
 
 def gives_all(traffic: tuple[Traffic, ...], revision: str, service: Any) -> bool:
@@ -106,15 +106,15 @@ def _not_made(work: Work, native: Any | None, service: Any, error: str) -> Opera
     wanted = work.aim.rsplit("/", 1)[-1]
     ours = service.template.revision == wanted
     if native is not None and not native.done:
-        return _told(work, None, f"{wanted} is not there yet")
+        return _operation(work, None, f"{wanted} is not there yet")
     if error:
-        return _told(work, False, error)
+        return _operation(work, False, error)
     if ours and service.reconciling:
-        return _told(work, None, f"{wanted} is not there yet")
+        return _operation(work, None, f"{wanted} is not there yet")
     if ours and state_of(service.terminal_condition) == "FAILED":
-        return _told(work, False, condition_says(service.terminal_condition))
+        return _operation(work, False, condition_says(service.terminal_condition))
     return Operation(name=work.name, done=True, ok=None, says=f"{wanted} is not there, and nothing tells why")
 
 
-def _told(work: Work, ok: bool | None, says: str) -> Operation:  # noqa: FBT001 - three-valued
+def _operation(work: Work, ok: bool | None, says: str) -> Operation:  # noqa: FBT001 - three-valued
     return Operation(name=work.name, done=ok is not None, ok=ok, says=says)

@@ -99,9 +99,9 @@ def accelerator_of(printed: str, names: Iterable[str]) -> str:
     ``NVIDIA A100-SXM4-80GB`` is ``nvidia-a100-80gb``: every part of the catalogue's name stands in the printed one.
     """
     parts = re.findall(r"[a-z0-9]+", printed.lower())
-    meant = [n for n in names if n.startswith("nvidia-") and set(n.removeprefix("nvidia-").split("-")) <= set(parts)]
-    if meant:
-        return max(meant, key=lambda n: (n.count("-"), len(n)))
+    matching = [n for n in names if n.startswith("nvidia-") and set(n.removeprefix("nvidia-").split("-")) <= set(parts)]
+    if matching:
+        return max(matching, key=lambda n: (n.count("-"), len(n)))
     return "nvidia-" + "-".join(p for p in parts if p not in {"nvidia", "geforce"})
 
 

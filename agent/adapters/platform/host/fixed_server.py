@@ -46,8 +46,8 @@ class FixedServer(HostServer):
     def first_byte(self, start: Start) -> int:
         """Return the size that the file had when the start was ordered; a shorter file was begun anew."""
         with contextlib.suppress(OSError, ValueError, TypeError):
-            told = json.loads((self.place(start) / "server.json").read_text())  # not strict: a file of ours
-            first = int(told["first_byte"])
+            saved = json.loads((self.place(start) / "server.json").read_text())  # not strict: a file of ours
+            first = int(saved["first_byte"])
             return first if first <= self._log.stat().st_size else 0
         return 0
 

@@ -40,10 +40,10 @@ def main(argv: list[str]) -> int:
     if child == 0:
         _become(command)
     note(folder / "server.json", {"supervisor": os.getpid(), "server": child, "started": started(child)})
-    told: list[int] = []
+    received: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda n, _: told.append(n))
-    status = _wait(child, told)
+        signal.signal(number, lambda n, _: received.append(n))
+    status = _wait(child, received)
     note(folder / "end.json", _end(status))
     _end_orphans()
     return 0
@@ -65,12 +65,12 @@ def _become(command: list[str]) -> None:
     os._exit(CANNOT_START)
 
 
-def _wait(child: int, told: list[int]) -> int:
+def _wait(child: int, received: list[int]) -> int:
     """Wait for the server; a signal that we get is passed on, and orphans that end meanwhile are taken."""
     while True:
-        while told:
+        while received:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(child, told.pop())
+                os.kill(child, received.pop())
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == child:
             return status

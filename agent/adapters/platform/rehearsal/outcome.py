@@ -127,13 +127,13 @@ def measurements(
     return (
         ready,
         *(
-            _told(said(m.check, good=m.good, says=m.says, value=m.value), m)
+            _reported(said(m.check, good=m.good, says=m.says, value=m.value), m)
             for m in _recorded(scenario, row, by_arithmetic=by_arithmetic)
         ),
     )
 
 
-def _told(measurement: Measurement, measured: Measured) -> Measurement:
+def _reported(measurement: Measurement, measured: Measured) -> Measurement:
     return measurement.with_(first_token_s=measured.first_token_s)
 
 

@@ -130,17 +130,17 @@ class RehearsalPlatform:
             self._settle(page)
             before = page.effect(order.service, order.effect_key)
             if before is not None:
-                return self._told(before)
+                return self._operation(before)
             row = standing(page, order)
             self._free(page, row, order.revision, order.etag)
             seconds_to_send(order.lease_end, order.service)
             template = stamped(row.template, order.revision, order.effect_key, order.incident, actions=order.actions)
             if any(map(ends_service, order.actions)):
-                return self._told(end(page, row, order, template, now=self._clock.now()))
+                return self._operation(end(page, row, order, template, now=self._clock.now()))
             pinned = row
             if order.staged:
                 pinned = row.with_(traffic=_pinned(row), follow=row.traffic)
-            return self._told(self._begin(page, pinned, order, template))
+            return self._operation(self._begin(page, pinned, order, template))
 
     def restore(self, order: Restore) -> Operation:
         """Start putting a prior template and traffic back, or return what this effect started before."""
@@ -149,17 +149,17 @@ class RehearsalPlatform:
             self._settle(page)
             before = page.effect(order.service, order.effect_key)
             if before is not None:
-                return self._told(before)
+                return self._operation(before)
             row = deployed(page, order.service)
             self._free(page, row, order.revision, order.etag)
             seconds_to_send(order.lease_end, order.service)
             if not order.template:
-                return self._told(end(page, row.with_(deleted=True), order, row.template, now=self._clock.now()))
+                return self._operation(end(page, row.with_(deleted=True), order, row.template, now=self._clock.now()))
             template = stamped(order.template, order.revision, order.effect_key, order.incident)
             row = row.with_(traffic=parsed_traffic(order.traffic), follow=None)
             if template_of(template).config.max_instances == 0:
-                return self._told(end(page, row, order, template, now=self._clock.now()))
-            return self._told(self._begin(page, row, order, template))
+                return self._operation(end(page, row, order, template, now=self._clock.now()))
+            return self._operation(self._begin(page, row, order, template))
 
     def shift(self, service: str, *, revision: str, etag: str, effect_key: str, lease_end: LeaseEnd) -> Operation:
         """Give all traffic to a revision; where the policy before it was staged followed the latest, so again."""
@@ -168,7 +168,7 @@ class RehearsalPlatform:
             self._settle(page)
             before = page.effect(service, effect_key)
             if before is not None:
-                return self._told(before)
+                return self._operation(before)
             row = self._unchanged(page, service, etag)
             target = page.revision(revision)
             if target is None or target.service != service or target.fate.result == Result.FAILED:
@@ -194,7 +194,7 @@ class RehearsalPlatform:
                 says=f"all traffic goes to {revision}",
             )
             page.keep_operation(done)
-            return self._told(done)
+            return self._operation(done)
 
     def find(self, service: str, effect_key: str) -> Operation | None:
         """Return the operation of an effect, or None where there is no trace of it."""
@@ -204,7 +204,7 @@ class RehearsalPlatform:
             row = page.effect(service, effect_key)
             if row is None:
                 deployed(page, service)
-        return self._told(row) if row is not None else None
+        return self._operation(row) if row is not None else None
 
     def operation(self, name: str) -> Operation:
         """Return how far an operation has come."""
@@ -217,7 +217,7 @@ class RehearsalPlatform:
                 why="the rehearsal never began it",
                 hint="read back the effect's stamp",
             )
-        return self._told(row)
+        return self._operation(row)
 
     def restored(self, service: str, *, template: str, traffic: str) -> bool:
         """Whether template and traffic equal the prior ones, but for revision name and stamp."""
@@ -275,8 +275,8 @@ class RehearsalPlatform:
             return
         with self._book.writing() as page:
             entries = persons_entries(scenario, task, taken_at=at, compression=self._factor(scenario))
-            for entry_id, told_at, body in entries:
-                page.add_entry(entry_id, service, told_at, body)
+            for entry_id, printed_at, body in entries:
+                page.add_entry(entry_id, service, printed_at, body)
 
     def _open(self, page: State, scenario: Scenario) -> None:
         live = scenario.live
@@ -388,7 +388,7 @@ class RehearsalPlatform:
     def _factor(self, scenario: Scenario) -> float:
         return self._compression if self._compression is not None else scenario.compression
 
-    def _told(self, row: OperationRow) -> Operation:
+    def _operation(self, row: OperationRow) -> Operation:
         note = rehearsed(self._factor(self._scenarios[row.service]))
         return Operation(name=row.name, done=row.done, ok=row.ok, says=f"{row.says} ({note})")
 

@@ -302,8 +302,8 @@ class FirestoreControlStore(FirestoreMark):
         if self._documents.select("receipts", where=own, limit=1):
             return False
         most = max(rate_limit.per_hour, 1)  # more are not looked at: so many are too many already
-        lately = self._documents.select("receipts", where=(("at", ">", hour),), limit=most)
-        return rate_limit.allows([str(found.data["service"]) for found in lately])
+        recent = self._documents.select("receipts", where=(("at", ">", hour),), limit=most)
+        return rate_limit.allows([str(found.data["service"]) for found in recent])
 
     def _highest(self) -> int:
         """The highest time that any holder brought, microseconds."""

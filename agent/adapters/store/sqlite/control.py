@@ -214,8 +214,8 @@ def _has(db: sqlite3.Connection, rate_limit: RateLimit, intent: Intent) -> bool:
     service, now = intent.service, rate_limit.counted_at(intent.applied_at)
     window, hour = to_us(now - timedelta(seconds=rate_limit.window_s)), to_us(now - timedelta(hours=1))
     own = db.execute(SQL["changes_of_service"], {"service": service, "since": window + 1}).fetchone()
-    lately = db.execute(SQL["changes"], {"since": hour + 1}).fetchall()
-    return own is None and rate_limit.allows([of for _, of in lately])
+    recent = db.execute(SQL["changes"], {"since": hour + 1}).fetchall()
+    return own is None and rate_limit.allows([of for _, of in recent])
 
 
 def _later(db: sqlite3.Connection, now: datetime) -> int:

@@ -106,6 +106,6 @@ def _drift_json(view: ServiceView) -> dict[str, object]:
         "since": since.isoformat() if since is not None else None,
         "changed_by": view.live.changed_by or None if view.live is not None else None,
         "unpinned": view.unpinned or None,
-        "make_as_declared": list(view.mend),
+        "make_as_declared": list(view.way_back),
         "described": view.live is not None,
     }

@@ -182,7 +182,7 @@ def _tell_the_story(app: "App") -> None:
     from agent.entrypoints.cli.story import Story
     from agent.entrypoints.telemetry import configure_log
 
-    configure_log(as_json=False, told_by=Story(app.store.load, app.clock))
+    configure_log(as_json=False, renderer=Story(app.store.load, app.clock))
 
 
 def _check_databases(app: "App", *, anew: bool) -> None:

@@ -186,11 +186,11 @@ def _from_log(log: Path | None) -> "ServingConfig":
             hint="run: sre-agent watch -- vllm serve MODEL",
         )
     with log.open("rb") as file:
-        told = args_from_log(tuple(file.read(FIRST_BYTES).decode("utf-8", "replace").splitlines()))
-    if told is None:
+        logged = args_from_log(tuple(file.read(FIRST_BYTES).decode("utf-8", "replace").splitlines()))
+    if logged is None:
         raise InputRejected(
             f"the log {str(log)!r} is not followed",
             why="it does not tell what the server was started with",
             hint="give the server's command as well: sre-agent watch --log FILE -- vllm serve MODEL ...",
         )
-    return with_machine_memory(told)
+    return with_machine_memory(logged)

@@ -1,4 +1,4 @@
-"""The pages of load measurements: what was asked for lately, one with its plan, and the form that answers it."""
+"""The pages of load measurements: what was asked for recently, one with its plan, and the form that answers it."""
 
 from http import HTTPStatus
 from typing import Final

@@ -194,6 +194,6 @@ class ProposalTools:
 
 def client_name(context: Any) -> str:
     """Return what the client calls itself, in plain letters; nothing rests on it but a name."""
-    told = context.session.client_params
-    name = told.client_info.name if told is not None else ""
+    session_params = context.session.client_params
+    name = session_params.client_info.name if session_params is not None else ""
     return _CLIENT.sub("-", name)[:60].strip("-") or "client"

@@ -188,7 +188,7 @@ class SweepTools:
 
     def _made_of(self, found: "Findings") -> dict[str, str]:
         made = found.provenance
-        told = {
+        stated = {
             "service": made.service,
             "model": made.model,
             "flags": made.flags,
@@ -199,7 +199,7 @@ class SweepTools:
             "load_generator": f"{made.driver.value} {made.driver_version}",
             "started_at": made.started_at.isoformat(),
         }
-        return {name: one_line(text or "unknown", redact=self._redact) for name, text in told.items()}
+        return {name: one_line(text or "unknown", redact=self._redact) for name, text in stated.items()}
 
 
 def _by_command(wish: "SweepWish") -> SweepProposed:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent.core.change.verification import NEEDED, TOLD_ONLY, TWICE, Check, Measurement, Verdict, Verification, judge
+from agent.core.change.verification import INFORMATIVE, NEEDED, TWICE, Check, Measurement, Verdict, Verification, judge
 
 AT = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 WELL = {Check.READY: True, Check.COMPLETION: True, Check.SILENCE: True}
@@ -21,7 +21,7 @@ def test_every_needed_measurement_makes_a_success_and_only_after_the_window() ->
     assert judge(measured(WELL), over=False)[0] is None
 
 
-@pytest.mark.parametrize("check", sorted(set(Check) - TOLD_ONLY - TWICE))
+@pytest.mark.parametrize("check", sorted(set(Check) - INFORMATIVE - TWICE))
 def test_one_bad_measurement_is_enough_at_any_time(check: Check) -> None:
     """With its own words."""
     assert judge(measured(WELL | {check: False}), over=False) == (Verdict.NOT_RECOVERED, f"{check} says")

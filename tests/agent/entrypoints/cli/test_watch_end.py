@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from agent.core.incident.phase import Phase
-from agent.entrypoints.cli.watch_end import TOLD_S, is_over, shell_code
+from agent.entrypoints.cli.watch_end import DIAGNOSIS_WAIT_S, is_over, shell_code
 from agent.ports.host import Stage, Start
 
 AT = datetime(2026, 11, 22, 3, tzinfo=UTC)
@@ -41,20 +41,20 @@ def test_an_approved_stop_ends_the_run_once_it_is_verified():
 def test_a_plan_that_is_being_made_is_waited_for_within_the_limit(phase):
     """With --auto it may be carried out without anybody."""
     assert not over(ENDED, incident(phase))
-    assert over(ENDED, incident(phase), after_s=TOLD_S)
+    assert over(ENDED, incident(phase), after_s=DIAGNOSIS_WAIT_S)
 
 
 def test_a_question_ends_the_run_unless_policy_answers_it():
     assert over(ENDED, incident(Phase.ASKED))
     assert not over(ENDED, incident(Phase.ASKED), automatic=True)
-    assert over(ENDED, incident(Phase.ASKED), automatic=True, after_s=TOLD_S)
+    assert over(ENDED, incident(Phase.ASKED), automatic=True, after_s=DIAGNOSIS_WAIT_S)
 
 
 def test_the_cause_is_worth_a_moment():
     assert not over(ENDED)
     assert not over(ENDED, incident(Phase.ESCALATED, provisional=True))
     assert over(ENDED, incident(Phase.ESCALATED))
-    assert over(ENDED, after_s=TOLD_S)
+    assert over(ENDED, after_s=DIAGNOSIS_WAIT_S)
 
 
 @pytest.mark.parametrize(("code", "told"), [(None, 1), (0, 0), (7, 7), (-9, 137)])
