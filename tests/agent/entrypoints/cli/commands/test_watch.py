@@ -129,7 +129,7 @@ def test_what_a_server_prints_cannot_speak_to_the_terminal(through):
     now = datetime(2026, 11, 22, 3, tzinfo=UTC)
     watch = object.__new__(Watch)
     event = Event(at=now, phase=Phase.ESCALATED, what=HOSTILE)
-    watch.__dict__ |= {"_view": view, "_interrupt": False, "_service": "gemma", "_told": {}, "_said": {}}
+    watch.__dict__ |= {"_view": view, "_interrupt": False, "_service": "gemma", "_shown_events": {}, "_said": {}}
     watch._options = WatchOptions()
     watch._monitor = SimpleNamespace(page=None, last_check=None, last_line="")
     store = SimpleNamespace(timeline=lambda _id: (event,))
