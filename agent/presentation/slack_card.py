@@ -11,7 +11,6 @@ from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import BEFORE_DECISION, Phase
 from agent.core.plan.action import ForPerson, Restart
 from agent.core.plan.plan import Plan, Risk
-from agent.core.text.memory_text import memory_lines
 from agent.core.text.safe_text import slack_code, slack_mrkdwn, slack_plain
 from agent.core.value import Value, digest
 from agent.presentation.event_text import steps
@@ -20,6 +19,7 @@ from agent.presentation.freeze_text import limit_lines
 from agent.presentation.impact_text import SEVERITY_WORDS, impact_text, span
 from agent.presentation.incident_title import incident_title
 from agent.presentation.measured import COMPUTED
+from agent.presentation.memory_bar import memory_lines
 from agent.presentation.plan_title import as_sentence, plan_title
 from agent.presentation.proof_text import PROOFS, proof_lines
 from agent.presentation.request_text import request_reason

@@ -32,9 +32,9 @@ from agent.presentation.freeze_text import approvals_text, freeze_text, limit_li
 from agent.presentation.impact_text import SEVERITY_WORDS, duration_lines, impact_text
 from agent.presentation.incident_title import incident_title
 from agent.presentation.measured import VERDICTS
+from agent.presentation.memory_bar import Bar, memory_bar
 from agent.presentation.plan_end import outcome, plan_end, plan_standing
 from agent.presentation.plan_title import plan_title
-from agent.presentation.report.device_bar import Bar, memory_bar
 from agent.presentation.request_text import request_reason
 from agent.presentation.responders import owner_text
 from agent.presentation.standing import label_of, standing, way

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from agent.presentation.impact_text import span
-from agent.presentation.report.device_bar import Bar, memory_bar
-from agent.presentation.report.device_picture import device_svg, device_text
+from agent.presentation.memory_bar import Bar, device_svg, device_text, memory_bar
 from agent.presentation.report.document import Document, Link, Plot, Section, Table
 from agent.presentation.report.postmortem import Memory, Postmortem, SummaryBy
 from agent.presentation.standing import moment
