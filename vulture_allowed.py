@@ -160,3 +160,5 @@ supersedes
 approved_by  # an operator's program reads them
 approvals_needed
 handshake  # Flask finds it by its decorator
+load_transient  # the report's contract names them
+cuda_graphs

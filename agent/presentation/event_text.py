@@ -8,45 +8,9 @@ from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import ENDS, Phase
 from agent.core.plan.plan import Plan
 from agent.core.value import Value
+from agent.presentation.phase_words import OF_REQUEST, OF_TASK, WORDS
 from agent.presentation.plan_title import as_sentence
 from agent.presentation.standing import class_words, standing
-
-_P = Phase
-_PLAIN: dict[Phase, str] = {
-    _P.OPEN: "Signals have arrived; the cause is not known yet.",
-    _P.PLANNED: "{plan} was made.",
-    _P.ASKED: "{plan} needs approval.",
-    _P.APPROVED: "{by} approved {name}.",
-    _P.APPLYING: "{plan} was approved, and its change was ordered.",
-    _P.VERIFYING: "The rollout of {name} ended; whether the service works is being measured.",
-    _P.ROLLING_BACK: "{plan} was not kept; whatever it changed is to be put back.",
-    _P.ROLLED_BACK: "Whatever {name} changed was put back.",
-    _P.REFUSED: "{plan} was approved and then refused at the final check, so it was not applied.",
-    _P.REJECTED: "{by} rejected {name}; it was not applied.",
-    _P.EXPIRED: "Nobody answered {name} in time; it was not applied.",
-    _P.SUPERSEDED: "More became known, so {name} was withdrawn; it was not applied.",
-    _P.WITHDRAWN: "The request was taken back, and with it {name}.",
-}
-_BY_PERSON: dict[Phase, str] = {
-    _P.ASKED: "{plan} is a task for a person.",
-    _P.APPROVED: "{by} took {name} on.",
-    _P.APPLYING: "A person carries out {name}.",
-    _P.VERIFYING: "A person carries out {name}; the agent changes nothing and watches for a healthy signal.",
-    _P.ROLLING_BACK: "No healthy signal came in time for {name}. The agent changed nothing.",
-    _P.ROLLED_BACK: "No healthy signal came in time for {name}. The agent changed nothing.",
-    _P.REFUSED: "{plan} was taken on and then refused at the final check.",
-    _P.REJECTED: "{by} rejected {name}.",
-    _P.EXPIRED: "Nobody took {name} on in time.",
-    _P.SUPERSEDED: "More became known, so {name} was withdrawn.",
-}
-
-
-_WITHOUT_PLAN: dict[Phase, str] = {
-    _P.OPEN: "{by} asked for a change.",
-    _P.REFUSED: "The request was refused; no plan was made.",
-    _P.WITHDRAWN: "The request was taken back before its plan was made.",
-}
-"""Of a request that has no plan yet."""
 
 
 class Step(Value):
@@ -101,8 +65,9 @@ def event_text(event: Event, incident: Incident, plan: Plan | None) -> str:
     """
     if event.kind is not None:
         return as_sentence(event.what)  # a fact of its moment, in our own words
-    if incident.request is not None and event.plan is None and event.phase in _WITHOUT_PLAN:
-        return _WITHOUT_PLAN[event.phase].format(by=event.by) + _reason(event, incident)
+    of_request = OF_REQUEST.get(event.phase)
+    if incident.request is not None and event.plan is None and of_request is not None and of_request.event:
+        return of_request.event.format(by=event.by) + _reason(event, incident)
     if event.phase is Phase.ESCALATED and not _is_present(event, incident):
         return "The agent did no more, and a person had to take over."
     if event.phase in ENDS:
@@ -110,9 +75,9 @@ def event_text(event: Event, incident: Incident, plan: Plan | None) -> str:
     if event.phase is Phase.DIAGNOSED:
         return _diagnosis(event, incident)
     by_person = event.by_person if event.by_person is not None else plan is not None and plan.by_person
-    form = (_BY_PERSON if by_person and event.phase in _BY_PERSON else _PLAIN)[event.phase]
+    form = (OF_TASK.get(event.phase) if by_person else None) or WORDS[event.phase]
     name = f"plan {event.plan}" if event.plan else "the plan"
-    said = form.format(plan=name[:1].upper() + name[1:], name=name, by=event.by)
+    said = form.event.format(plan=name[:1].upper() + name[1:], name=name, by=event.by)
     return said + _reason(event, incident)
 
 

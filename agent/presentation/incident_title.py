@@ -7,6 +7,7 @@ from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
 from agent.core.plan.proof import OFFERED, Proof
+from agent.presentation.phase_words import phase_words
 from agent.presentation.request_text import request_title
 from agent.presentation.standing import class_words, presented_phase
 
@@ -54,53 +55,6 @@ def trouble_words(class_: str) -> str:
     return TROUBLES.get(class_, class_words(class_))
 
 
-_P = Phase
-_NOW: dict[Phase, str] = {
-    _P.OPEN: "being diagnosed",
-    _P.DIAGNOSED: "a plan is being made",
-    _P.PLANNED: "a plan is ready",
-    _P.ASKED: "needs approval",
-    _P.APPROVED: "fix approved",
-    _P.APPLYING: "fix is being applied",
-    _P.VERIFYING: "fix applied, being verified",
-    _P.RESOLVED: "fixed",
-    _P.ROLLING_BACK: "fix is being rolled back",
-    _P.ROLLED_BACK: "fix rolled back",
-    _P.REFUSED: "fix refused at the final check",
-    _P.REJECTED: "fix rejected",
-    _P.EXPIRED: "nobody answered in time",
-    _P.SUPERSEDED: "plan withdrawn, more became known",
-    _P.ESCALATED: "a person must take over",
-    _P.SELF_RECOVERED: "healthy again",
-    _P.WITHDRAWN: "taken back",
-    _P.CLOSED: "closed",
-}
-_BY_PERSON: dict[Phase, str] = {
-    _P.APPROVED: "a person has it",
-    _P.APPLYING: "a person has it",
-    _P.VERIFYING: "a person has it",
-    _P.RESOLVED: "healthy again",
-    _P.ROLLING_BACK: "no success seen in time",
-    _P.ROLLED_BACK: "no success seen in time",
-    _P.REFUSED: "task refused at the final check",
-    _P.REJECTED: "task rejected",
-}
-_REQUESTED: dict[Phase, str] = {
-    _P.OPEN: "being checked",
-    _P.ASKED: "needs approval",
-    _P.PLANNED: "ready for approval",
-    _P.APPROVED: "approved",
-    _P.APPLYING: "being applied",
-    _P.VERIFYING: "applied, being verified",
-    _P.RESOLVED: "done",
-    _P.ROLLING_BACK: "being rolled back",
-    _P.ROLLED_BACK: "rolled back",
-    _P.REFUSED: "refused",
-    _P.REJECTED: "rejected",
-    _P.SUPERSEDED: "withdrawn",
-}
-
-
 def incident_title(incident: Incident, now: datetime) -> str:
     """Return the headline, such as ``gemma4-31b: out of GPU memory while loading; one fix fits``.
 
@@ -125,18 +79,16 @@ def trouble_of(incident: Incident) -> str:
 
 
 def _now(incident: Incident, phase: Phase) -> str:
-    plan = incident.plan
+    plan, said = incident.plan, phase_words(phase, incident).headline
     if incident.request is not None:
-        return _REQUESTED.get(phase) or _NOW[phase]
-    if plan is not None and plan.by_person and phase in _BY_PERSON:
-        return _BY_PERSON[phase]
-    if phase is Phase.ROLLED_BACK and present_change(incident.execution) is Change.NONE:
-        return "the fix was never made"
+        return said
     if phase is Phase.ESCALATED and incident.replan is not None:
         return "another plan is being made"
     if phase in {Phase.PLANNED, Phase.ASKED} and plan is not None:
         return _offer(incident, plan)
-    return _NOW[phase]
+    task = plan is not None and plan.by_person
+    never_made = phase is Phase.ROLLED_BACK and not task and present_change(incident.execution) is Change.NONE
+    return "the fix was never made" if never_made else said
 
 
 def _offer(incident: Incident, plan: Plan) -> str:

@@ -9,7 +9,8 @@ from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
 from agent.core.value import Value
 from agent.presentation.measured import VERDICTS
-from agent.presentation.standing import Standing, Tone, label_of, moment, standing, tone_of
+from agent.presentation.phase_words import Tone, label_of, tone_of
+from agent.presentation.standing import Standing, moment, standing
 
 _ENDS_ASKING = frozenset({Phase.APPROVED, Phase.REJECTED, Phase.EXPIRED, Phase.SUPERSEDED, Phase.SELF_RECOVERED})
 

@@ -20,10 +20,11 @@ from agent.presentation.impact_text import SEVERITY_WORDS, impact_text, span
 from agent.presentation.incident_title import incident_title
 from agent.presentation.measured import COMPUTED
 from agent.presentation.memory_bar import memory_lines
+from agent.presentation.phase_words import Tone
 from agent.presentation.plan_title import as_sentence, plan_title
 from agent.presentation.proof_text import PROOFS, proof_lines
 from agent.presentation.request_text import request_reason
-from agent.presentation.standing import Tone, standing
+from agent.presentation.standing import standing
 
 APPROVE: Final = "sre_plan_approve"
 REJECT: Final = "sre_plan_reject"

@@ -13,17 +13,7 @@ from agent.core.value import Value
 from agent.presentation.changes import changed_so_far
 from agent.presentation.freeze_text import approvals_text
 from agent.presentation.measured import how_checked
-from agent.presentation.request_text import REQUEST_LABELS, REQUEST_SENTENCES
-
-
-class Tone(StrEnum):
-    """How a state is coloured; colour never stands alone, the label is always there."""
-
-    WAITING = "waiting"
-    MOVING = "moving"
-    GOOD = "good"
-    BAD = "bad"
-    QUIET = "quiet"
+from agent.presentation.phase_words import Tone, phase_words
 
 
 class Standing(Value):
@@ -47,33 +37,6 @@ class Standing(Value):
 
 
 _P = Phase
-_LABELS: dict[Phase, tuple[str, Tone]] = {
-    _P.OPEN: ("Detected", Tone.MOVING),
-    _P.DIAGNOSED: ("Diagnosed", Tone.MOVING),
-    _P.PLANNED: ("Planned", Tone.MOVING),
-    _P.ASKED: ("Needs approval", Tone.WAITING),
-    _P.APPROVED: ("Approved", Tone.MOVING),
-    _P.APPLYING: ("Applying", Tone.MOVING),
-    _P.VERIFYING: ("Verifying", Tone.MOVING),
-    _P.RESOLVED: ("Resolved", Tone.GOOD),
-    _P.ROLLING_BACK: ("Rolling back", Tone.MOVING),
-    _P.ROLLED_BACK: ("Rolled back", Tone.BAD),
-    _P.REFUSED: ("Refused", Tone.BAD),
-    _P.REJECTED: ("Rejected", Tone.QUIET),
-    _P.EXPIRED: ("Expired", Tone.BAD),
-    _P.SUPERSEDED: ("Withdrawn", Tone.QUIET),
-    _P.ESCALATED: ("Escalated", Tone.BAD),
-    _P.SELF_RECOVERED: ("Recovered", Tone.GOOD),
-    _P.WITHDRAWN: ("Taken back", Tone.QUIET),
-    _P.CLOSED: ("Closed", Tone.QUIET),
-}
-_PERSON_LABELS = {
-    _P.ASKED: "Needs a person",
-    _P.APPROVED: "Assigned",
-    _P.VERIFYING: "Assigned",
-    _P.ROLLING_BACK: "No success seen",
-    _P.ROLLED_BACK: "No success seen",
-}
 
 SOURCES: dict[DiagnosisSource, str] = {
     DiagnosisSource.RULES: "rules",
@@ -119,28 +82,14 @@ _PERSON_WAY = {"Approved": "Assigned", "Applied": "Done by a person"}
 def standing(incident: Incident, now: datetime) -> Standing:
     """Return where an incident stands; a plan that nobody may answer any more does not wait."""
     phase = presented_phase(incident, now)
-    label, tone = _LABELS[phase]
-    if _by_person(incident):
-        label = _PERSON_LABELS.get(phase, label)
-    if incident.request is not None:
-        label = REQUEST_LABELS.get(phase, label)
+    words = phase_words(phase, incident)
     changed = "" if phase in _SAY_IT_THEMSELVES else changed_so_far(incident)
-    return Standing(label=label, tone=tone, now=_now(incident, phase, now), changed=changed)
+    return Standing(label=words.label, tone=words.tone, now=_now(incident, phase, now), changed=changed)
 
 
 def presented_phase(incident: Incident, now: datetime) -> Phase:
     """Return the phase that people are shown: a plan whose time is over has expired, whether or not that is stored."""
     return Phase.EXPIRED if _ran_out(incident, now) else incident.phase
-
-
-def label_of(phase: Phase) -> str:
-    """Return the short label of a phase."""
-    return _LABELS[phase][0]
-
-
-def tone_of(phase: Phase) -> Tone:
-    """Return the tone of a phase."""
-    return _LABELS[phase][1]
 
 
 def way(incident: Incident) -> tuple[WayStep, ...]:
@@ -185,30 +134,31 @@ def _ran_out(incident: Incident, now: datetime) -> bool:
 
 
 def _now(incident: Incident, phase: Phase, now: datetime) -> str:
+    """Return what the state says of a phase, else the sentence of the table."""
     if incident.stuck:
         return f"The agent cannot go on: {incident.stuck}. A person must look at the service."
-    own = REQUEST_SENTENCES.get(phase) if incident.request is not None else None
-    make = own or _SENTENCES.get(phase)
-    return make(incident) if make is not None else _approved(incident, now)
+    said = _approved(incident, now) if phase is Phase.APPROVED else _FROM_STATE.get(phase, _nothing)(incident)
+    return said or phase_words(phase, incident).now
 
 
-def _open(_: Incident) -> str:
-    return "Signals have arrived; the cause is being looked for."
+def _nothing(_: Incident) -> str:
+    return ""
+
+
+def _open(incident: Incident) -> str:
+    waits_for = incident.request.waits_for if incident.request is not None else None
+    return f"It waits until {waits_for} is over; then its plan is made." if waits_for is not None else ""
 
 
 def _diagnosed(incident: Incident) -> str:
     provisional = incident.diagnosis is not None and incident.diagnosis.provisional
-    return "The diagnosis is provisional; a plan follows." if provisional else "A plan is being made."
-
-
-def _planned(_: Incident) -> str:
-    return "A plan is ready and is about to be shown."
+    return "The diagnosis is provisional; a plan follows." if provisional else ""
 
 
 def _asked(incident: Incident) -> str:
     plan = incident.plan
     if plan is None:
-        return "A plan needs an answer."
+        return ""
     until = f"until {moment(plan.expires_at)}"
     if plan.by_person:
         return f"This is a task for a person; somebody can take it on {until}."
@@ -223,16 +173,14 @@ def _asked(incident: Incident) -> str:
 def _approved(incident: Incident, now: datetime) -> str:
     if _by_person(incident):
         return f"{_who(incident)} took the task on; the agent begins to watch."
-    if incident.due_at is not None and incident.due_at > now:
-        return f"The plan waits for its turn until {moment(incident.due_at)}."
-    return "The plan is checked once more, then applied."
+    waits = incident.due_at is not None and incident.due_at > now
+    return f"The plan waits for its turn until {moment(incident.due_at)}." if waits and incident.due_at else ""
 
 
 def _applying(incident: Incident) -> str:
     applied = incident.execution.effect(EffectKind.APPLY) if incident.execution is not None else None
-    if applied is None or applied.state is EffectState.INTENDED:
-        return "The change is ordered; it may have been made already."
-    return f"The change was made; revision {applied.revision} is coming up."
+    made = applied is not None and applied.state is not EffectState.INTENDED
+    return f"The change was made; revision {applied.revision} is coming up." if made and applied else ""
 
 
 def _verifying(incident: Incident) -> str:
@@ -240,7 +188,7 @@ def _verifying(incident: Incident) -> str:
     if _by_person(incident):
         return _task(incident)
     if verification is None:
-        return "The change is applied; whether it helped is about to be measured."
+        return ""
     staged = incident.plan is not None and incident.plan.rollout is Rollout.STAGED
     if verification.verdict is Verdict.RECOVERED:
         following = "the traffic is being moved to it" if staged else "the incident is being closed"
@@ -262,14 +210,15 @@ def _task(incident: Incident) -> str:
 
 
 def _resolved(incident: Incident) -> str:
-    if _by_person(incident):
-        return "The service is healthy again while a person had the task. The agent changed nothing."
-    return f"The change helped: {how_checked(incident.verification)}. The change stays in place."
+    if _by_person(incident) and incident.request is None:
+        return ""
+    helped = "helped" if incident.request is None else "works"
+    return f"The change {helped}: {how_checked(incident.verification)}. The change stays in place."
 
 
 def _rolling_back(incident: Incident) -> str:
     if _by_person(incident):
-        return "No healthy signal came in time. The agent changed nothing, so there is nothing to put back."
+        return ""
     verdict = incident.verification.verdict if incident.verification is not None else None
     why = _VERDICT_SAYS[verdict] if verdict is not None else "The change did not help"
     if incident.roll_back is not None:
@@ -282,44 +231,22 @@ def _rolling_back(incident: Incident) -> str:
 
 
 def _rolled_back(incident: Incident) -> str:
+    back = present_change(incident.execution) is Change.PUT_BACK
+    if incident.request is not None:
+        nothing = f"{_NEVER_MADE}, so there is nothing to put back."
+        return "The state before the change is back." if back else nothing
     if _by_person(incident):
-        return "No healthy signal came in time. The agent changed nothing. What to do next is being decided."
-    if present_change(incident.execution) is Change.PUT_BACK:
-        return "The state before the change is back. What to do next is being decided."
-    return f"{_NEVER_MADE}. What to do next is being decided."
-
-
-def _refused(_: Incident) -> str:
-    return "The plan was approved and then refused at the final check, so it was not applied."
-
-
-def _rejected(_: Incident) -> str:
-    return "The plan was rejected. Whether another plan is left is being checked."
+        return ""
+    stands = "The state before the change is back" if back else _NEVER_MADE
+    return f"{stands}. What to do next is being decided."
 
 
 def _expired(incident: Incident) -> str:
-    plan = incident.plan
-    return f"Nobody answered the plan by {moment(plan.expires_at)}." if plan is not None else "Nobody answered in time."
-
-
-def _superseded(_: Incident) -> str:
-    return "More became known, so the plan was withdrawn before anybody answered."
+    return f"Nobody answered the plan by {moment(incident.plan.expires_at)}." if incident.plan is not None else ""
 
 
 def _escalated(incident: Incident) -> str:
-    if incident.replan is not None:
-        return f"{incident.replan.shown} asked for another plan; it is being made."
-    return "A person must take over: the agent does nothing more here."
-
-
-def _closed(incident: Incident) -> str:
-    if incident.request is not None:
-        return REQUEST_SENTENCES[_P.CLOSED](incident)
-    return "A person closed the incident; the agent does nothing more here."
-
-
-def _self_recovered(_: Incident) -> str:
-    return "The service is healthy again; the agent does nothing more here."
+    return f"{incident.replan.shown} asked for another plan; it is being made." if incident.replan is not None else ""
 
 
 _NEVER_MADE = "The change was never made"
@@ -328,24 +255,17 @@ _VERDICT_SAYS = {
     Verdict.NOT_RECOVERED: "The change did not help",
     Verdict.INCONCLUSIVE: "Whether the change helped could not be measured, which does not count as success",
 }
-_SENTENCES = {
+_FROM_STATE = {
     _P.OPEN: _open,
     _P.DIAGNOSED: _diagnosed,
-    _P.PLANNED: _planned,
     _P.ASKED: _asked,
     _P.APPLYING: _applying,
     _P.VERIFYING: _verifying,
     _P.RESOLVED: _resolved,
     _P.ROLLING_BACK: _rolling_back,
     _P.ROLLED_BACK: _rolled_back,
-    _P.REFUSED: _refused,
-    _P.REJECTED: _rejected,
     _P.EXPIRED: _expired,
-    _P.SUPERSEDED: _superseded,
     _P.ESCALATED: _escalated,
-    _P.SELF_RECOVERED: _self_recovered,
-    _P.WITHDRAWN: REQUEST_SENTENCES[_P.WITHDRAWN],
-    _P.CLOSED: _closed,
 }
 
 

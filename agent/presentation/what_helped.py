@@ -7,8 +7,9 @@ from pydantic import AwareDatetime
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.value import Value
+from agent.presentation.phase_words import Tone, tone_of
 from agent.presentation.plan_title import as_sentence, plan_title
-from agent.presentation.standing import Tone, class_words, tone_of
+from agent.presentation.standing import class_words
 
 _ENDED: Final = {
     Phase.SELF_RECOVERED: "It recovered by itself.",

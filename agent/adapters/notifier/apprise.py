@@ -14,7 +14,8 @@ from agent.errors import DependencyFailed, InputRejected
 from agent.presentation.event_types import type_of
 from agent.presentation.notification import Notification, notification, test_notification
 from agent.presentation.notify_target import NotifyTarget
-from agent.presentation.standing import Tone, standing
+from agent.presentation.phase_words import Tone
+from agent.presentation.standing import standing
 from agent.strict_json import read_object
 
 PROCESS: Final = Path(__file__).with_name("apprise_process.py")

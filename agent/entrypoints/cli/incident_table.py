@@ -6,9 +6,10 @@ from typing import Final
 
 from agent.core.incident.incident import Incident
 from agent.entrypoints.cli.output import without_secrets
+from agent.presentation.phase_words import Tone
 from agent.presentation.report.document import Table
 from agent.presentation.report.plain_text import text_table
-from agent.presentation.standing import Tone, standing
+from agent.presentation.standing import standing
 from agent.presentation.terminal_text import subject
 
 _COLUMNS: Final = ("INCIDENT", "STATE", "OPENED (UTC)", "SERVICE", "WHAT", "PLAN", "RUN")

@@ -10,8 +10,9 @@ from agent.core.value import Value
 from agent.errors import DependencyFailed, InputRejected, NotFound, PolicyRefused, SreError, StateConflict
 from agent.ports.decide import NoResponse
 from agent.presentation.changes import changed_so_far
+from agent.presentation.phase_words import Tone
 from agent.presentation.plan_end import PlanEnd, ended_says, outcome, plan_end
-from agent.presentation.standing import Tone, moment, standing
+from agent.presentation.standing import moment, standing
 from agent.presentation.what_follows import next_step
 from agent.stages.plan_to_decision import DecisionRequest
 

@@ -33,7 +33,7 @@ from agent.entrypoints.console.report_routes import add_report
 from agent.entrypoints.console.service_routes import add_service_list
 from agent.errors import DependencyFailed, SettingsRejected, SreError
 from agent.ports.stage_context import StageContext
-from agent.presentation.standing import Tone
+from agent.presentation.phase_words import Tone
 from agent.settings import Settings
 from agent.stages import incident_command
 from agent.stages.plan_to_decision import plan_to_decision

@@ -33,11 +33,12 @@ from agent.presentation.impact_text import SEVERITY_WORDS, duration_lines, impac
 from agent.presentation.incident_title import incident_title
 from agent.presentation.measured import VERDICTS
 from agent.presentation.memory_bar import Bar, memory_bar
+from agent.presentation.phase_words import label_of
 from agent.presentation.plan_end import outcome, plan_end, plan_standing
 from agent.presentation.plan_title import plan_title
 from agent.presentation.request_text import request_reason
 from agent.presentation.responders import owner_text
-from agent.presentation.standing import label_of, standing, way
+from agent.presentation.standing import standing, way
 from agent.stages.request_change import may_withdraw
 
 EARLIER_LIMIT = 8

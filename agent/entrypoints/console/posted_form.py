@@ -8,7 +8,7 @@ from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.page_context import PageContext
 from agent.entrypoints.console.permission import may_not_operate
 from agent.errors import DependencyFailed, PolicyRefused, SreError
-from agent.presentation.standing import Tone
+from agent.presentation.phase_words import Tone
 
 TOKEN_FIELD = "kubernetes_token"  # noqa: S105 - a field's name
 

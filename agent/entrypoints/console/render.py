@@ -19,11 +19,12 @@ from agent.presentation.evidence import place_of
 from agent.presentation.impact_text import span
 from agent.presentation.incident_title import trouble_words
 from agent.presentation.measured import judgement_text
+from agent.presentation.phase_words import label_of, tone_of
 from agent.presentation.plan_cost import token_prices_text
 from agent.presentation.plan_title import as_sentence
 from agent.presentation.proof_text import PROOFS, memory_line, proof_lines
 from agent.presentation.responders import owner_text
-from agent.presentation.standing import ROLLOUTS, SOURCES, class_words, label_of, moment, tone_of
+from agent.presentation.standing import ROLLOUTS, SOURCES, class_words, moment
 
 _STATIC = files("agent.entrypoints.console").joinpath("static")
 STYLE = "".join(

@@ -5,7 +5,8 @@ import pytest
 from agent.core.diagnosis.diagnosis import DiagnosisSource
 from agent.core.incident.phase import ENDS, Phase
 from agent.core.plan.plan import Rollout
-from agent.presentation.standing import ROLLOUTS, SOURCES, label_of, standing, way
+from agent.presentation.phase_words import label_of
+from agent.presentation.standing import ROLLOUTS, SOURCES, standing, way
 
 
 @pytest.mark.parametrize("phase", Phase)
