@@ -7,11 +7,9 @@ import os
 import sys
 from collections import Counter
 from datetime import UTC, datetime
+from functools import partial
 
 from agent.entrypoints.cli.output import for_programs, message
-from agent.errors import DependencyFailed
-
-SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,13 +24,15 @@ def run(args: argparse.Namespace) -> int:
         0: nothing is wrong; 2: a setting or a file that one names is, whatever else is; 3: a dependency failed. What
         could not be looked at is told and changes none of this.
     """
+    from agent.adapters.google.access_token import CLOUD, require_access_token
     from agent.entrypoints.cli.doctor.all_checks import findings
     from agent.entrypoints.cli.doctor.finding import State
 
     environ = dict(os.environ)  # noqa: TID251 - the doctor reads the settings again without those that are wrong
     found: Counter[tuple[State, bool]] = Counter()
     unseen: list[str] = []
-    for finding in findings(environ, now=datetime.now(UTC), token=google_token):  # noqa: TID251 - a process of its own
+    token = partial(require_access_token, CLOUD)
+    for finding in findings(environ, now=datetime.now(UTC), token=token):  # noqa: TID251 - a process of its own
         found[finding.state, finding.given] += 1
         unseen += [finding.check] if finding.state is State.UNKNOWN else []
         print(for_programs(finding.model_dump(mode="json")) if args.json else message(finding.line))
@@ -41,25 +41,3 @@ def run(args: argparse.Namespace) -> int:
     summary = f"{given + failed} to fix" if given + failed else "all well"
     print(f"{summary}; not checked: {', '.join(unseen)}" if unseen else summary, file=sys.stderr)
     return 2 if given else 3 if failed else 0
-
-
-def google_token() -> str:
-    """Return an access token of whoever is logged in.
-
-    Raises:
-        DependencyFailed: Nobody is.
-    """
-    import google.auth
-    import google.auth.exceptions
-    import google.auth.transport.requests
-
-    try:
-        credentials, _ = google.auth.default(scopes=[SCOPE])
-        credentials.refresh(google.auth.transport.requests.Request())  # type: ignore[no-untyped-call]
-    except google.auth.exceptions.GoogleAuthError as error:
-        raise DependencyFailed(
-            "the cloud was not looked at",
-            why=str(error)[:200],
-            hint="run: gcloud auth application-default login",
-        ) from error
-    return str(credentials.token)
