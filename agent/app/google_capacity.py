@@ -63,3 +63,14 @@ def _rest(at: At) -> "GoogleRest":
     from agent.adapters.google.rest import GoogleRest
 
     return GoogleRest(lambda: access_token(CLOUD) if at is None else None, at=at)
+
+
+def cloud_access_token() -> str:
+    """Return an access token for Google Cloud, of the operator who runs this command.
+
+    Raises:
+        DependencyFailed: There are no credentials here, or they do not answer.
+    """
+    from agent.adapters.google.access_token import CLOUD, require_access_token
+
+    return require_access_token(CLOUD)

@@ -7,7 +7,6 @@ import os
 import sys
 from collections import Counter
 from datetime import UTC, datetime
-from functools import partial
 
 from agent.entrypoints.cli.output import for_programs, message
 
@@ -24,15 +23,14 @@ def run(args: argparse.Namespace) -> int:
         0: nothing is wrong; 2: a setting or a file that one names is, whatever else is; 3: a dependency failed. What
         could not be looked at is told and changes none of this.
     """
-    from agent.adapters.google.access_token import CLOUD, require_access_token
+    from agent.app.google_capacity import cloud_access_token
     from agent.entrypoints.cli.doctor.all_checks import findings
     from agent.entrypoints.cli.doctor.finding import State
 
     environ = dict(os.environ)  # noqa: TID251 - the doctor reads the settings again without those that are wrong
     found: Counter[tuple[State, bool]] = Counter()
     unseen: list[str] = []
-    token = partial(require_access_token, CLOUD)
-    for finding in findings(environ, now=datetime.now(UTC), token=token):  # noqa: TID251 - a process of its own
+    for finding in findings(environ, now=datetime.now(UTC), token=cloud_access_token):  # noqa: TID251 - a process of its own
         found[finding.state, finding.given] += 1
         unseen += [finding.check] if finding.state is State.UNKNOWN else []
         print(for_programs(finding.model_dump(mode="json")) if args.json else message(finding.line))
