@@ -12,19 +12,20 @@ from agent.fit.model_and_hardware import AttentionKind, LayerGroup, RecurrentSta
 
 _MAX_LAYERS: Final = 4096
 _PERIODS: Final = {"gemma2": 2, "gemma3_text": 6}  # the models' own defaults where the config leaves the key out
+_NOTHING: Final = LayerGroup(count=1, kind=AttentionKind.FULL, heads=0, kv_heads=0, head_dim=0, owns_kv=False)
 _INDEXER: Final = frozenset({"index_topk", "index_n_heads", "index_head_dim", "indexer_rope_interleave"})
 _INDEX_BYTES: Final = 132
 """128 elements in 8 bits and a scale: vllm/model_executor/models/deepseek_v2.py of 0.21.0, read 2026-11-23."""
 
+_MAMBA: Final = ("mamba_d_ssm", "mamba_d_state", "mamba_expand", "mamba_num_heads")
 _UNREAD: Final = (
     "attention_chunk_size", "attn_layer_indices", "attn_layer_period", "attn_type_list", "block_configs", "block_types",
-    "compress_ratios", "conv_L_cache", "cross_attention_layers", "full_attn_idxs", "hybrid_layer_pattern",
-    "hybrid_override_pattern", "is_encoder_decoder", "layer_group_size", "layers_block_type", "linear_attn_config",
-    "mamba_d_ssm", "mamba_d_state", "mamba_expand", "mamba_num_heads", "nsa_config", "sparse_attention_config",
-    "ssm_cfg", "state_size", "swa_num_key_value_heads",
+    "compress_ratios", "cross_attention_layers", "full_attn_idxs", "hybrid_layer_pattern", "is_encoder_decoder",
+    "layer_group_size", "layers_block_type", "linear_attn_config", "nsa_config", "sparse_attention_config", "ssm_cfg",
+    "state_size", "swa_num_key_value_heads",
 )  # fmt: skip
-"""Keys of models whose layers keep what this grammar has no word for: Mamba (Jamba, Bamba, Falcon H1, Granite 4.0 H,
-Nemotron H), chunks (Llama 4), short convolutions (LFM2), encoders (Whisper, Mllama), Kimi Linear, MiniMax 01, MiMo V2,
+"""Keys of models whose layers keep what this grammar has no word for: Mamba beside attention (Jamba, Bamba, Falcon H1),
+chunks (Llama 4), encoders (Whisper, Mllama), Kimi Linear, MiniMax 01, MiMo V2,
 Nemotron NAS, DeepSeek V4. Names as in transformers 5.23 and vllm/transformers_utils/configs of 0.33.0, read
 2026-11-23."""
 
@@ -33,7 +34,13 @@ _KINDS: Final = {
     "attention": AttentionKind.FULL,
     "sliding_attention": AttentionKind.SLIDING,
     "linear_attention": AttentionKind.RECURRENT,
+    "mamba": AttentionKind.RECURRENT,
+    "conv": AttentionKind.RECURRENT,
 }
+_PATTERN: Final = {"M": "mamba", "*": "full_attention", "-": "mlp", "E": "moe"}
+"""Layers of Nemotron H, each of which has one part alone."""
+
+_NO_ATTENTION: Final = frozenset({"mlp", "moe"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,25 +75,30 @@ def decoder_of(text: ConfigReader) -> Decoder:
     if count > _MAX_LAYERS:
         raise text.refuse(f"'num_hidden_layers' is {count}, want at most {_MAX_LAYERS}")
     types = _layer_types(text, count)
-    strange = sorted({name for name in types if name not in _KINDS})
-    unmodelled = f"layers of type {strange[0][:60]!r} are not known here" if strange else _unread(text)
+    strange = sorted({name for name in types if name not in _KINDS and name not in _NO_ATTENTION})
+    told = f"layers of type {strange[0][:60]!r} are not known here" if strange else _unread(text, frozenset(types))
     shared_from = count - text.size("num_kv_shared_layers", 0)
     groups: Counter[LayerGroup] = Counter()
     for index, name in enumerate(types):
-        shape = _attention(text, _KINDS.get(name, AttentionKind.FULL))
-        owns_kv = index < shared_from and shape.kind is not AttentionKind.RECURRENT
-        groups[_feed_forward(text, replace(shape, owns_kv=owns_kv), index=index, shares_kv=index >= shared_from)] += 1
+        shape = _NOTHING if name in _NO_ATTENTION else replace(_attention(text, name), owns_kv=index < shared_from)
+        if name in _NO_ATTENTION or _NO_ATTENTION.isdisjoint(types):
+            shape = _feed_forward(text, shape, index=index, shares_kv=index >= shared_from)
+        groups[shape] += 1
     layers = tuple(replace(shape, count=number) for shape, number in groups.items())
-    return Decoder(layers=layers, unmodelled=unmodelled)
+    return Decoder(layers=layers, unmodelled=told)
 
 
-def _unread(text: ConfigReader) -> str:
+def _unread(text: ConfigReader, types: frozenset[str]) -> str:
     """What the first key does that announces memory of a kind not read here; "" if none does."""
     strange = (key for key in text.values if key.startswith("index") and key not in _INDEXER)
-    for key in (*_UNREAD, *strange):
+    for key in (*_UNREAD, *(() if "mamba" in types else _MAMBA), *strange):
         value = text.values.get(key)
         if value and not (key == "attn_type_list" and set(value) == {1}):
             return f"what {key[:60]!r} of its config does to memory is not known here"
+    if "mamba" in types and not _heads_of_mamba2(text):
+        return "layers of type 'mamba' without heads, of its first kind, are not known here"
+    if "hybrid_override_pattern" in text.values and not text.text("mamba_ssm_cache_dtype"):
+        return "its config does not say how wide a Mamba state is, and versions of vLLM differ"
     return ""
 
 
@@ -96,6 +108,10 @@ def _layer_types(text: ConfigReader, count: int) -> Sequence[str]:
         if len(given) != count:
             raise text.refuse(f"'layer_types' has {len(given)} entries for {count} layers")
         return given
+    if pattern := text.text("hybrid_override_pattern"):
+        if len(pattern) != count:
+            raise text.refuse(f"'hybrid_override_pattern' has {len(pattern)} layers, want {count}")
+        return [_PATTERN.get(letter, letter) for letter in pattern]
     if period := text.size("full_attention_interval", 0):  # Qwen 3 Next
         return ["linear_attention" if (index + 1) % period else "full_attention" for index in range(count)]
     slides = text.values.get("sliding_window") is not None and text.truth("use_sliding_window", default=True)
@@ -108,9 +124,13 @@ def _layer_types(text: ConfigReader, count: int) -> Sequence[str]:
     return ["full_attention" if index < first else "sliding_attention" for index in range(count)]
 
 
-def _attention(text: ConfigReader, kind: AttentionKind) -> LayerGroup:
+def _attention(text: ConfigReader, name: str) -> LayerGroup:
+    kind = _KINDS.get(name, AttentionKind.FULL)
+    if name == "mamba" and not _heads_of_mamba2(text):
+        kind = AttentionKind.FULL
     if kind is AttentionKind.RECURRENT:
-        return LayerGroup(count=1, kind=kind, heads=0, kv_heads=0, head_dim=0, recurrent=_recurrent(text))
+        state = {"mamba": _mamba2, "conv": _short_convolution}.get(name, _recurrent)(text)
+        return LayerGroup(count=1, kind=kind, heads=0, kv_heads=0, head_dim=0, recurrent=state)
     rank = text.size("kv_lora_rank", 0)
     if rank:
         return _latent(text, rank)
@@ -167,6 +187,48 @@ def _recurrent(text: ConfigReader) -> RecurrentState:
         ssm_elements=value_heads * key_dim * value_dim,
         ssm_bytes_per_element=4 if text.text("mamba_ssm_dtype") == "float32" else 2,
         weight_params=hidden * (2 * keys + 2 * values + 2 * value_heads) + values * hidden,
+        conv_elements_per_token=convolved,
+    )
+
+
+def _heads_of_mamba2(text: ConfigReader) -> int:
+    return text.size("mamba_n_heads", 0) or text.size("mamba_num_heads", 0)
+
+
+def _mamba2(text: ConfigReader) -> RecurrentState:
+    """Mamba 2 by the names of Granite 4.0 H or of Nemotron H.
+
+    Source: vllm/model_executor/layers/mamba/mamba_utils.py mamba2_state_shape of 0.33.0, read 2026-11-23.
+    """
+    hidden, heads = text.positive("hidden_size"), _heads_of_mamba2(text)
+    head_dim = text.size("mamba_d_head", 0) or text.positive("mamba_head_dim")
+    state = text.size("mamba_d_state", 0) or text.positive("ssm_state_size")
+    groups = text.size("mamba_n_groups", 0) or text.positive("n_groups", 1)
+    kernel = text.size("mamba_d_conv", 0) or text.positive("conv_kernel", 4)
+    inner = heads * head_dim
+    convolved = inner + 2 * groups * state
+    return RecurrentState(
+        conv_elements=convolved * (kernel - 1),
+        ssm_elements=inner * state,
+        ssm_bytes_per_element=4 if text.text("mamba_ssm_cache_dtype") == "float32" else 2,
+        weight_params=hidden * (inner + convolved + heads) + inner * hidden + convolved * (kernel + 1),
+        conv_elements_per_token=convolved,
+        is_mamba2=True,
+    )
+
+
+def _short_convolution(text: ConfigReader) -> RecurrentState:
+    """LFM2: the last inputs of a convolution alone.
+
+    Source: vllm/model_executor/layers/mamba/mamba_utils.py short_conv_state_shape of 0.33.0, read 2026-11-23.
+    """
+    hidden, kernel = text.positive("hidden_size"), text.positive("conv_L_cache")
+    return RecurrentState(
+        conv_elements=hidden * (kernel - 1),
+        ssm_elements=0,
+        ssm_bytes_per_element=2,
+        weight_params=4 * hidden * hidden + kernel * hidden,
+        conv_elements_per_token=hidden,
     )
 
 
@@ -179,7 +241,7 @@ def _feed_forward(text: ConfigReader, shape: LayerGroup, *, index: int, shares_k
     if not experts or not _is_sparse(text, index):
         return replace(shape, intermediate=dense)
     wide = text.size("moe_intermediate_size", 0) or dense
-    shared = text.size("shared_expert_intermediate_size", 0) or text.size("n_shared_experts", 0) * wide
+    shared = next((n for key in _SHARED_KEYS if (n := text.size(key, 0))), text.size("n_shared_experts", 0) * wide)
     return replace(
         shape,
         intermediate=dense if text.truth("enable_moe_block", default=False) else 0,  # Gemma 4 runs both and adds
@@ -191,12 +253,15 @@ def _feed_forward(text: ConfigReader, shape: LayerGroup, *, index: int, shares_k
 
 
 _EXPERT_KEYS: Final = ("num_experts", "num_local_experts", "n_routed_experts")
+_SHARED_KEYS: Final = (
+    "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size",
+)  # fmt: skip
 _ACTIVE_KEYS: Final = ("top_k_experts", "num_experts_per_tok")
 
 
 def _is_sparse(text: ConfigReader, index: int) -> bool:
     if text.values.get("enable_moe_block") is False or index in text.sizes("mlp_only_layers"):
         return False
-    if index < text.size("first_k_dense_replace", 0):
+    if index < (text.size("first_k_dense_replace", 0) or text.size("num_dense_layers", 0)):
         return False
     return (index + 1) % text.positive("decoder_sparse_step", 1) == 0

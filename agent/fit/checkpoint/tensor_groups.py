@@ -47,12 +47,20 @@ _BY_BLOCK: Final = {
     "linear_attn": TensorGroup.RECURRENT,
     "self_attention": TensorGroup.ATTENTION,
     "mixer": TensorGroup.ATTENTION,
+    "mamba": TensorGroup.RECURRENT,
+    "conv": TensorGroup.RECURRENT,
     "mlp": TensorGroup.MLP,
     "feed_forward": TensorGroup.MLP,
     "ffn": TensorGroup.MLP,
     "block_sparse_moe": TensorGroup.MLP,
     "shared_mlp": TensorGroup.MLP,
 }
+_IN_MIXER: Final = {
+    **dict.fromkeys(("A_log", "D", "conv1d", "dt_bias", "in_proj", "out_proj"), TensorGroup.RECURRENT),
+    **dict.fromkeys(("down_proj", "shared_experts", "up_proj"), TensorGroup.MLP),
+}
+"""Nemotron H calls every part of a layer its mixer."""
+
 _STACKS: Final = frozenset({"layers", "layer", "h", "blocks", "block"})
 _SHARED: Final = frozenset({TensorGroup.EMBEDDINGS, TensorGroup.LM_HEAD})
 _BESIDE: Final = frozenset({TensorGroup.VISION, TensorGroup.AUDIO})
@@ -81,6 +89,8 @@ def group_of(name: str) -> TensorGroup:
     blocks = [_BY_BLOCK[segment] for segment in segments if segment in _BY_BLOCK]
     if TensorGroup.EXPERTS in blocks:
         return TensorGroup.EXPERTS
+    if "mixer" in segments:
+        return next((_IN_MIXER[segment] for segment in segments if segment in _IN_MIXER), TensorGroup.ATTENTION)
     return blocks[0] if blocks else TensorGroup.OTHER
 
 

@@ -118,7 +118,8 @@ def descriptor_memory(model: ModelFacts, accelerator: AcceleratorFacts, rules: V
     Source: vllm/model_executor/layers/fla/ops/utils.py (is_tma_supported) of 0.17.1 to 0.23.0, read 2026-11-23; issue
     36973 and pull request 37088 of vllm-project/vllm.
     """
-    deltas = any(layer.recurrent is not None and not layer.recurrent.is_mamba2 for layer in model.layers)
+    states = [layer.recurrent for layer in model.layers if layer.recurrent is not None]
+    deltas = any(state.ssm_elements and not state.is_mamba2 for state in states)
     if not (rules.sets_descriptors_aside and deltas and accelerator.supports(_BLACKWELL)):
         return _NONE
     count = accelerator.multiprocessors

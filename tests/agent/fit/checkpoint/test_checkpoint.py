@@ -306,7 +306,7 @@ def ask_of(catalogue):
         {"attn_type_list": [1, 0]},
         {"is_encoder_decoder": True},
         {"index_topk_blocks": 4},
-        {"layer_types": ["conv", "full_attention"]},
+        {"layer_types": ["odd", "full_attention"]},
     ],
 )
 def test_a_model_that_keeps_what_is_not_known_here_is_never_said_to_fit_nor_not_to(ask_of, told, card):

@@ -1,12 +1,15 @@
 """Layers as config.json describes them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from agent.errors import InputRejected
 from agent.fit.checkpoint.config_layers import decoder_of
 from agent.fit.checkpoint.config_reader import ConfigReader
+from agent.fit.flags.flags import parse_flags
+from agent.fit.memory.predict import predict
 from agent.fit.model_and_hardware import AttentionKind as K
 from tests.outside import shared
 
@@ -106,6 +109,115 @@ def test_an_impossible_size_is_refused_by_its_key(values, why):
     with pytest.raises(InputRejected, match=r"config\.json") as caught:
         decoder(**{"num_attention_heads": 4, "intermediate_size": 8, **values})
     assert why in str(caught.value)
+
+
+DELTA = {
+    "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32,
+    "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128,
+    "linear_conv_kernel_dim": 4,
+}
+HYBRIDS = {
+    "Qwen/Qwen3.5-9B": {
+        **DELTA,
+        "hidden_size": 4096,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 4,
+        "head_dim": 256,
+        "intermediate_size": 12288,
+        "layer_types": (["linear_attention"] * 3 + ["full_attention"]) * 8,
+        "attn_output_gate": True,
+        "mamba_ssm_dtype": "float32",
+    },
+    "Qwen/Qwen3-Next-80B-A3B-Instruct": {
+        **DELTA,
+        "model_type": "qwen3_next",
+        "hidden_size": 2048,
+        "num_hidden_layers": 48,
+        "full_attention_interval": 4,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 2,
+        "head_dim": 256,
+        "intermediate_size": 5120,
+        "num_experts": 512,
+        "moe_intermediate_size": 512,
+        "shared_expert_intermediate_size": 512,
+        "num_experts_per_tok": 10,
+        "decoder_sparse_step": 1,
+    },
+    "ibm-granite/granite-4.0-h-micro": {
+        "hidden_size": 2048,
+        "num_hidden_layers": 40,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "intermediate_size": 8192,
+        "shared_intermediate_size": 8192,
+        "num_local_experts": 0,
+        "layer_types": ["mamba"] * 36 + ["attention"] * 4,
+        "mamba_n_heads": 64,
+        "mamba_d_head": 64,
+        "mamba_n_groups": 1,
+        "mamba_d_state": 128,
+        "mamba_d_conv": 4,
+        "mamba_expand": 2,
+    },
+}
+
+
+@pytest.mark.parametrize("name", HYBRIDS)
+def test_a_config_that_is_read_makes_the_layers_that_are_bundled(catalogue, name):
+    """Once the states of recurrent layers were not cached at all where a checkpoint was read."""
+    read = decoder(**HYBRIDS[name])
+    assert set(read.layers) == set(catalogue.models.find(name).layers)
+    assert read.unmodelled == ""
+
+
+def test_the_parts_of_nemotron_h_are_layers_of_their_own(catalogue):
+    pattern = "M-" * 25 + "MM****"
+    told = {
+        "hidden_size": 4480,
+        "num_hidden_layers": len(pattern),
+        "num_attention_heads": 40,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "intermediate_size": 15680,
+        "hybrid_override_pattern": pattern,
+        "mamba_num_heads": 128,
+        "mamba_head_dim": 80,
+        "n_groups": 8,
+        "ssm_state_size": 128,
+        "conv_kernel": 4,
+    }
+    read = decoder(**told, mamba_ssm_cache_dtype="float16")
+    states = {(g.recurrent, g.count) for g in read.layers if g.recurrent is not None}
+    bundled = catalogue.models.find("nvidia/NVIDIA-Nemotron-Nano-9B-v2")
+    assert states == {(bundled.layers[0].recurrent, 27)}
+    assert {(g.intermediate, g.count, g.owns_kv) for g in read.layers if g.intermediate} == {(15680, 25, False)}
+    assert {(g.heads, g.kv_heads, g.count) for g in read.layers if g.heads} == {(40, 8, 4)}
+    assert read.unmodelled == ""
+    assert "how wide" in decoder(**told).unmodelled
+
+
+def test_short_convolutions_keep_their_last_inputs(catalogue):
+    """Recorded: LFM2.5 1.2B printed 2,324,244 tokens in 13.33 GiB (0.26.0, 8-bit cache, public file 60449471537)."""
+    read = decoder(
+        hidden_size=2048,
+        num_hidden_layers=16,
+        num_attention_heads=32,
+        num_key_value_heads=8,
+        intermediate_size=8192,
+        layer_types=["conv"] * 10 + ["full_attention"] * 6,
+        conv_L_cache=3,
+    )
+    model = replace(catalogue.models.find("Qwen/Qwen3-1.7B"), layers=read.layers, max_position=32768)
+    flags = parse_flags(
+        "--max-model-len 32768 --kv-cache-dtype fp8 --max-num-batched-tokens 1024 --enable-prefix-caching"
+    )
+    pool = replace(flags, kv_cache_memory_bytes=int(13.33 * 2**30))
+    report = predict(model, catalogue.accelerator("nvidia-h100-80gb"), 1, pool, catalogue.rules("0.26.0"))
+    assert report.kv_tokens.best == pytest.approx(2_324_244, rel=0.001)
 
 
 def test_qwen_3_next_names_an_interval_instead_of_types():

@@ -263,3 +263,16 @@ def test_recurrent_layers_that_names_do_not_tell_from_attention_are_counted_once
         for bytes_read in (apart, ((TensorGroup.ATTENTION, 4 * GIB),))
     )
     assert told == pytest.approx(untold, rel=0.003)
+
+
+def test_bytes_that_were_read_and_that_no_layer_explains_stay():
+    """A config without the width of its feed-forward would otherwise lose the heaviest part of the checkpoint."""
+    model = CATALOGUE.models.find("Qwen/Qwen3-8B")
+    thin = replace(model, layers=tuple(replace(layer, intermediate=0) for layer in model.layers))
+    read = ((TensorGroup.ATTENTION, 2 * GIB), (TensorGroup.MLP, 9 * GIB))
+    flags, rules = Flags(), CATALOGUE.rules("0.33")
+    told, untold = (
+        plan_weights(replace(each, measured_bytes=read), flags, rules, batched_tokens=2048).loaded.best
+        for each in (model, thin)
+    )
+    assert told == pytest.approx(untold, rel=0.01)
