@@ -47,7 +47,7 @@ kube: install ## A real control plane on this machine, a GPU node that is played
 	@$(BIN)/python -m tools.kube_rehearsal --port $(PORT)
 
 quick: install ## While editing: the unit tests and the rules of the tree (make quick PYTEST_ARGS=--lf: those that failed)
-	@$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not emulator and not browser" $(PYTEST_ARGS) \
+	@$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not emulator and not browser and not kube" $(PYTEST_ARGS) \
 		tests/agent tests/architecture tests/tools tests/test_outside.py
 
 test: check unit clients stranger ## Everything that CI runs

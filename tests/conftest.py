@@ -3,12 +3,13 @@
 import gc
 import hashlib
 import os
+from collections import Counter
 
 import hypothesis
 import pytest
 
 from tests import firestore_emulator as firestore
-from tests import kube
+from tests import kube, rigs
 from tests import pubsub_emulator as pubsub
 from tests.outside import absent
 from tests.scheduling import FilesAndGroups, order
@@ -74,12 +75,42 @@ def end_planes(config):
         kube.rig("control_plane").stop(planes.pop().directory)
 
 
-def pytest_collection_modifyitems(items):
+LEFT = pytest.StashKey[Counter]()  # to CI=true, by rig
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
+def pytest_collection_modifyitems(config, items):
     for item in items:
         if "kube_plane" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("kube"), append=False)
-    if items and getattr(items[0].config.option, "loadgroup", False):
+            item.add_marker("kube")
+    if rigs.takes_journeys_alone(config):
+        items[:], left = rigs.split(items)
+        config.hook.pytest_deselected(items=left)
+        config.stash[LEFT] = Counter(map(rigs.rig_of, left))
+    if config.getoption("loadgroup", default=False):
         items.sort(key=order)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    node.workerinput["journeys_alone"] = rigs.takes_journeys_alone(node.config)
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_to_ci"] = dict(session.config.stash.get(LEFT, {}))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    left = Counter(getattr(node, "workeroutput", {}).get("left_to_ci", {}))
+    node.config.stash[LEFT] = node.config.stash.get(LEFT, Counter()) | left  # each worker left the same out
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if left := config.stash.get(LEFT, Counter()):
+        terminalreporter.write_line(rigs.said(left))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,9 +1,11 @@
 """Tests that share an emulator or a control plane run on one worker, or each worker starts one of its own."""
 
 import os
+from collections import Counter
 
 import pytest
 
+from tests import rigs
 from tests.scheduling import FilesAndGroups
 
 
@@ -29,3 +31,23 @@ def test_a_test_of_a_group_is_known_by_it_to_the_workers(request: pytest.Fixture
 def test_a_file_of_short_tests_is_one_piece_of_work_and_a_long_test_is_one_alone(test: str, piece: str) -> None:
     """A group stays whole, whichever file its tests stand in."""
     assert FilesAndGroups._split_scope(FilesAndGroups.__new__(FilesAndGroups), test) == piece
+
+
+@pytest.mark.parametrize("rig", rigs.RIGS)
+def test_of_a_rig_the_journeys_run_and_the_rest_is_left_to_ci(request: pytest.FixtureRequest, rig: str) -> None:
+    """A rig of which nothing would run is a mistake, and what needs none always runs."""
+    item = request.node
+    assert rigs.split([item]) == ([item], [])
+    item.add_marker(rig)
+    with pytest.raises(pytest.UsageError, match=rig):
+        rigs.split([item])
+    item.add_marker("journey")
+    assert rigs.split([item]) == ([item], [])
+
+
+def test_what_was_left_out_is_said_with_the_way_to_run_it() -> None:
+    line = rigs.said(Counter(kube=90, ec2=2))
+    assert line == (
+        "left to CI=true make test, or name their file: 2 with an EC2 instance whose scripts really run, "
+        "90 with a Kubernetes control plane"
+    )

@@ -13,6 +13,8 @@ from tests.contracts.docker_engine import IMAGE
 from tests.contracts.ec2_world import CONTAINER, Ec2World
 from tests.leases import HELD
 
+pytestmark = pytest.mark.ec2
+
 CONFIG = ServingConfig(args=("serve", "/mnt/models/gemma", "--max-model-len=8192"))
 GOOD = SetFlag(name="max-model-len", value="4096")
 
@@ -43,6 +45,7 @@ def restored(world, before, key="u1"):
     assert world.platform.restored("gemma", template=before.template, traffic=traffic)
 
 
+@pytest.mark.journey
 def test_only_arguments_and_variables_change_and_the_undo_starts_the_one_before(world):
     """Devices, network, labels and secrets are the same; the container before is kept, by its id."""
     first, before = dict(world.docker.named(CONTAINER)), world.platform.describe("gemma")

@@ -23,6 +23,8 @@ from tests.contracts.ec2_world import UNIT, Ec2World, sdk
 from tests.leases import HELD
 from tests.waiting import until
 
+pytestmark = pytest.mark.ec2
+
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ServingConfig(args=("serve", "/mnt/models/gemma", "--max-model-len=8192"))
 GOOD = SetFlag(name="max-model-len", value="4096")
@@ -112,6 +114,7 @@ def test_a_command_that_stays_pending_to_its_limit_is_typed(world):
     assert platform.describe("gemma").ready is True
 
 
+@pytest.mark.journey
 def test_a_change_that_was_delivered_after_we_gave_up_is_made_once(world):
     """Pending at the limit is no answer: the command may still run, so the next try asks with the same stamp."""
     waits = Waits()
@@ -477,6 +480,7 @@ def test_a_stop_names_what_goes_on_costing(world):
     assert "go on costing: vol-" in world.platform.find("gemma", "k1").says  # moto forgets the address with a stop
 
 
+@pytest.mark.journey
 def test_hostile_values_never_reach_a_shell(world):
     """What a plan sets arrives as a word of the server or is refused; the line that a shell reads is Base64."""
     hostile = "$(touch /tmp/owned); `id` 'a' \"b\" {{ssm:parameter}} %n"
@@ -493,6 +497,7 @@ def test_hostile_values_never_reach_a_shell(world):
             world.platform.apply(order(world, SetFlag(name="served-model-name", value=value), key="k2"))
 
 
+@pytest.mark.journey
 def test_no_secret_leaves_the_instance(world):
     """Neither what is read nor what is asked of the server carries its key."""
     world.platform.measure("gemma", world.platform.describe("gemma").latest_ready_revision)
@@ -547,6 +552,7 @@ def test_the_policy_allows_the_calls_that_are_made_and_no_others(world):
     assert not changes & wide, "what changes something is allowed for named instances alone"
 
 
+@pytest.mark.journey
 def test_the_script_runs_on_python_3_9():
     """Amazon Linux 2023 has no newer one as python3; the packed text is the two files and nothing else of ours."""
     import ast

@@ -109,7 +109,7 @@ def entry(text, at, service=SERVICE, revision=REVISION, instance=INSTANCE, log="
     return server.entry(text, at, service=service, revision=revision, instance=instance, log=log, **payload)
 
 
-KUBE = pytest.param(InTheCluster, id="kubernetes", marks=pytest.mark.xdist_group("kube"))
+KUBE = pytest.param(InTheCluster, id="kubernetes", marks=(pytest.mark.kube, pytest.mark.xdist_group("kube")))
 
 
 AZURE = pytest.param(InTheWorkspace, id="log_analytics")
@@ -124,6 +124,7 @@ def asked(place, *, revision=REVISION, instance=INSTANCE, until=LATER, **more):
     return place.logs.instance_log(SERVICE, revision=revision, instance=instance, until=until, **more)
 
 
+@pytest.mark.journey
 def test_an_instances_log_is_read_from_its_start_in_order(place):
     place.record(700)
     found = asked(place)

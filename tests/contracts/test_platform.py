@@ -286,10 +286,13 @@ WORLDS = {
     "ec2": ec2,
     "ec2_container": ec2_container,
 }
-KUBE = pytest.param("kubernetes", marks=pytest.mark.xdist_group("kube"))
+KUBE = pytest.param("kubernetes", marks=(pytest.mark.kube, pytest.mark.xdist_group("kube")))
 
 
-@pytest.fixture(params=[*sorted(WORLDS), KUBE])
+EC2 = {name: pytest.param(name, marks=pytest.mark.ec2) for name in ("ec2", "ec2_container")}
+
+
+@pytest.fixture(params=[*(EC2.get(name, name) for name in sorted(WORLDS)), KUBE])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     made = kubernetes(request) if request.param == "kubernetes" else WORLDS[request.param](tmp_path)
     yield made
@@ -341,6 +344,7 @@ def test_describe_after_apply_equals_what_the_actions_say(world: World) -> None:
     assert after.etag != before.etag
 
 
+@pytest.mark.journey
 def test_the_same_order_twice_is_one_change(world: World) -> None:
     """A retry with the etag of the first try finds the first try, whatever became of the service since."""
     one = order(world)
@@ -410,6 +414,7 @@ def test_a_failed_start_leaves_the_traffic_and_keeps_the_bad_template(world: Wor
     assert live.config == applied(world.config, (BAD,))
 
 
+@pytest.mark.journey
 def test_restore_puts_the_prior_template_back_byte_by_byte(world: World) -> None:
     """But for the revision's name and the stamp; doing it twice is one change."""
     before = world.platform.describe(SERVICE)

@@ -65,6 +65,7 @@ def heard(request, files, clock):
     return PubSub(emulator, request.getfixturevalue("pubsub_project"))
 
 
+@pytest.mark.journey
 def test_a_message_arrives_as_it_was_sent(heard, make):
     sent = make.message("m1", data='{"a":"\u00e9\\u0000 \U0001f600"}', attributes={"run": "live", "k": "' \u202e"})
     number = heard.bus.publish(sent)

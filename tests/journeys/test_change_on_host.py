@@ -12,6 +12,8 @@ from agent.core.incident.phase import Phase
 from tests.journeys import watched as watched_module
 from tests.journeys.watched import NAME, Watched
 
+pytestmark = pytest.mark.watched
+
 BEFORE, AFTER = "16384", "32768"
 SERVICES = f"""[[service]]
 name = "{NAME}"
@@ -86,6 +88,7 @@ def approved(own: Watched) -> Incident:
     return done
 
 
+@pytest.mark.journey
 def test_a_requested_flag_restarts_the_supervised_server_once_and_is_verified(serving) -> None:
     """One more start, with the flag that was asked for; the process before it is gone; no incident."""
     own = serving("65536")

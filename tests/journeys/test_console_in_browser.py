@@ -46,6 +46,7 @@ def url(stage):
         yield address
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
 def test_from_the_list_to_an_approval(stage, url, open_page, width):
     incident = stage.waiting()

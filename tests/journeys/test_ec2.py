@@ -10,6 +10,8 @@ from agent.core.value import canonical
 from tests.contracts.ec2_world import CONTAINER
 from tests.journeys.on_ec2 import begin
 
+pytestmark = pytest.mark.ec2
+
 
 @pytest.fixture
 def begun(tmp_path):
@@ -37,6 +39,7 @@ def go_on(told, world, reached):
     raise AssertionError(f"not reached: {[(i.phase, i.ended_why) for i in told.incidents()]}")
 
 
+@pytest.mark.journey
 def test_a_context_too_long_ends_resolved(begun):
     """The alarm says nothing of the cause: the unit's own journal does, and the figures it prints prove the plan."""
     told, world = begun()

@@ -22,6 +22,8 @@ from tests.contracts.ec2_world import REGION, UNIT, Ec2World, sdk
 from tests.contracts.ec2_world import TYPE as SMALL
 from tests.journeys.conftest import Journey
 
+pytestmark = pytest.mark.ec2
+
 CONFIG = ServingConfig(args=("serve", "/mnt/models/gemma", "--max-model-len=8192"))
 TYPE = SetInstanceType(
     instance_type="g6.2xlarge", accelerator="nvidia-l4", accelerator_count=1, cpu=8, memory_mib=32_768

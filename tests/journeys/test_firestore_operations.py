@@ -121,6 +121,7 @@ LIVES = {  # the example, what a person asks for, and how many log entries come
 }
 
 
+@pytest.mark.journey
 @pytest.mark.emulator
 @pytest.mark.xdist_group("firestore")
 @pytest.mark.parametrize("life", LIVES.values(), ids=LIVES.keys())

@@ -55,6 +55,7 @@ def recorded():
     return [entry for line in lines if line.strip() and passes_the_sink(entry := json.loads(line))]
 
 
+@pytest.mark.journey
 def test_a_failed_rollout_ends_resolved(deployed, journey, receiver):
     """Sink, intake, diagnosis, plan, one signed approval, one revision, verified; every stage wrote its one event.
 

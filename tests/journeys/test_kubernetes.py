@@ -27,6 +27,7 @@ def begun(journey, kube_cluster):
         world.close()
 
 
+@pytest.mark.journey
 def test_out_of_memory_on_the_only_card_ends_resolved(begun):
     """Flags that fit, Recreate beside them, one real completion."""
     told, world = begun()

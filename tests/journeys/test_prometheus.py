@@ -29,7 +29,7 @@ from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from tests.prometheus import Exporter, Prometheus, alertmanager, free_port, program, prometheus, read
 from tests.waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("prometheus")]
+pytestmark = [pytest.mark.slow, pytest.mark.prometheus, pytest.mark.xdist_group("prometheus")]
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy" / "prometheus"
@@ -154,6 +154,7 @@ def recovered(site) -> Site:
     return site
 
 
+@pytest.mark.journey
 def test_an_alert_of_a_server_opens_an_incident_and_its_end_closes_it(site):
     """Rule in Prometheus, Alertmanager's webhook with its secret, an incident; then the figure falls, and all is well."""
     assert site.phase(ALERTED) is None
@@ -243,6 +244,7 @@ def test_promtool_lints_the_exposition(site):
     assert (ran.returncode, ran.stdout + ran.stderr) == (0, "")
 
 
+@pytest.mark.journey
 def test_dashboard_and_rules_name_only_what_is_there():
     """Needs no Prometheus: each name is one of the catalogue's, with a suffix that its type has."""
     names = set()

@@ -14,6 +14,8 @@ import pytest
 from agent.core.incident.phase import Phase
 from tests.journeys import watched as watched_module
 
+pytestmark = pytest.mark.watched
+
 HERE = Path(__file__).resolve().parent
 
 
@@ -32,6 +34,7 @@ def watched(tmp_path: Path) -> Iterator[Callable]:
         one.close()
 
 
+@pytest.mark.journey
 def test_a_context_that_does_not_fit_is_lowered_and_serves(watched) -> None:
     """From the first line to a verified recovery; every word of the plan came from the log."""
     own = watched()
@@ -47,6 +50,7 @@ def test_a_context_that_does_not_fit_is_lowered_and_serves(watched) -> None:
     assert len(own.processes()) == 2
 
 
+@pytest.mark.journey
 def test_a_killed_engine_is_started_again(watched) -> None:
     """Exit code 0 after the engine's death is no health: one incident, one restart."""
     own = watched()
@@ -76,6 +80,7 @@ def test_a_person_mends_and_says_so(watched, tmp_path: Path) -> None:
     assert len(own.page().starts) == 2
 
 
+@pytest.mark.journey
 def test_a_killed_watcher_leaves_the_server_and_the_next_one_takes_over(watched) -> None:
     """The same process serves on; the successor starts nothing, and still sees its end."""
     own = watched()
@@ -285,6 +290,7 @@ def test_auto_goes_as_far_as_the_policy_and_no_further(watched) -> None:
     assert own.until(own.asked, "a question").decision is None
 
 
+@pytest.mark.journey
 def test_a_healthy_server_makes_no_incident(watched) -> None:
     """It starts, serves, is checked, and nobody is told anything."""
     own = watched()

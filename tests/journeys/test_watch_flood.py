@@ -11,6 +11,8 @@ from tests.counts import tries
 from tests.journeys.test_large_sources import LAUNCH
 from tests.journeys.watched import AGENT, NAME, Watched
 
+pytestmark = pytest.mark.watched
+
 MB = 1_000_000
 LIMIT_MIB = 256
 SIZE_MB = tries(6, ci=200, soak=2000)

@@ -12,6 +12,8 @@ from agent.core.incident.phase import Phase
 from tests.journeys import watched as watched_module
 from tests.journeys.watched import AGENT, NAME, Watched
 
+pytestmark = pytest.mark.watched
+
 PRINTED = bytes(range(256)) + b"\x1b[31mred\x1b[0m\r\nlast words"
 PROGRAM = f"import os; os.write(1, {PRINTED[:200]!r}); os.write(2, {PRINTED[200:]!r}); raise SystemExit(7)"
 
@@ -31,6 +33,7 @@ def once(own, *flags: str, words=None, name: str = NAME) -> subprocess.Completed
     )
 
 
+@pytest.mark.journey
 def test_every_byte_passes_through_and_the_exit_code_is_the_servers(own) -> None:
     """Output and error stream share one log, so both come out in the order they were written."""
     done = once(own)
@@ -40,6 +43,7 @@ def test_every_byte_passes_through_and_the_exit_code_is_the_servers(own) -> None
     assert b"last words" not in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.journey
 def test_json_stands_alone_on_standard_output(own) -> None:
     done = once(own, "--json")
     rows = [json.loads(row) for row in done.stdout.splitlines()]

@@ -17,6 +17,8 @@ import pytest
 from agent.core.incident.phase import Phase
 from tests.journeys import watched as module
 
+pytestmark = pytest.mark.watched
+
 HERE = Path(__file__).resolve().parent
 COLUMNS = 30
 
@@ -70,6 +72,7 @@ def terminal(tmp_path: Path) -> Iterator:
         os.close(one.ours)
 
 
+@pytest.mark.journey
 def test_yes_at_the_prompt_applies_the_plan(terminal) -> None:
     """The plan stands there with its difference, one letter answers it, and the server comes up."""
     own, screen = terminal("--max-model-len", "131072")

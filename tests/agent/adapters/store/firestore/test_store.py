@@ -8,7 +8,7 @@ from agent.adapters.store.firestore.store import COUNTED_FROM_BITS, FirestoreSto
 from agent.core.value import digest
 from agent.errors import StateConflict
 
-pytestmark = [pytest.mark.emulator, pytest.mark.xdist_group("firestore")]
+pytestmark = [pytest.mark.emulator, pytest.mark.journey, pytest.mark.xdist_group("firestore")]
 
 
 @pytest.fixture
