@@ -50,7 +50,10 @@ quick: install ## While editing: the unit tests and the rules of the tree (make 
 	@$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not emulator and not browser and not kube" $(PYTEST_ARGS) \
 		tests/agent tests/architecture tests/tools tests/test_outside.py
 
-test: check unit clients stranger ## Everything that CI runs
+test: install tools ## Everything that CI runs (without CI=true: samples, and one journey of each rig)
+	@said=$$(mktemp); $(MAKE) -s check >$$said 2>&1 & checks=$$!; trap 'kill $$checks; rm -f $$said' INT TERM; \
+		$(MAKE) -s unit; tests=$$?; wait $$checks; checked=$$?; cat $$said; rm -f $$said; exit $$((tests | checked))
+	@$(MAKE) -s clients stranger
 	@echo "== all checks passed =="
 
 coverage: install ## Measure what the unit tests and journeys reach in agent/, against the floor in pyproject.toml

@@ -52,6 +52,7 @@ def declared() -> frozenset[str]:
     return frozenset(normal(re.split(r"[\[<>=~! ;]", row)[0]) for row in rows if row)
 
 
+@cache
 def imported(source: str) -> set[str]:
     """Full names of all modules of others that a source imports, wherever in it."""
     found: set[str] = set()

@@ -520,6 +520,7 @@ def test_a_stop_that_nothing_would_bring_back_is_refused(world):
     assert world.instance_state() == "running"
 
 
+@pytest.mark.journey
 def test_the_policy_allows_the_calls_that_are_made_and_no_others(world):
     """S20: the document, the table of calls, and what a whole life of a unit really sends."""
     began = len(sdk().called)

@@ -1,6 +1,7 @@
 """T3: what takes memory and is not proved is never offered; what proves it stands on the page. T5 beside it."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from agent.errors import PolicyRefused
 from agent.ports.stage_context import Owner
 from agent.presentation.terminal_text import lines
 from agent.stages.shared.approval import is_automatic
+from tests.counts import tries
 from tests.journeys import offered_plans
 from tests.journeys.conftest import Journey
 from tests.outside import shared
@@ -25,6 +27,7 @@ from tests.outside import shared
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted(p.parent.name for p in (ROOT / "examples").glob("*/expected.json"))
 MOST_PLANS = 6
+TURNS = tries(4, ci=1, soak=1)  # of the recorded failures, one of so many is replayed
 
 
 def holds(plan: Plan) -> None:
@@ -123,10 +126,10 @@ def test_the_executor_computes_the_proof_anew(journey) -> None:
 def test_every_replayed_failure_is_proved_or_a_task() -> None:
     """T5: of the recorded failures no fewer get an offer than when proofs were asked for first, but for the unproved."""
     shared("data")
-    found = list(offered_plans.replayed())
+    found = list(offered_plans.replayed(TURNS))
     for each in found:
         if each.offered:
             assert each.proposal is not None
             assert each.proposal.proof in OFFERED
-    assert len(found) == 314
-    assert sum(each.offered for each in found) >= 105, json.dumps([each.to_json() for each in found])
+    assert len(found) == math.ceil(314 / TURNS)
+    assert sum(each.offered for each in found) >= 105 // TURNS, json.dumps([each.to_json() for each in found])

@@ -16,7 +16,7 @@ COURSES = {
 }
 FAULTS = (Fault.LOST, Fault.DIES_BEFORE, Fault.DIES_AFTER, Fault.FAILS, Fault.PAUSES)
 STRIDE = tries(24, ci=3, soak=1)  # calls that leave nothing behind are taken in turns
-TURNS = tries(8, ci=1, soak=1)  # of calls that write, each fault takes every so many, another one than the next fault
+TURNS = tries(16, ci=1, soak=1)  # of calls that write, each fault takes every so many, another one than the next fault
 
 
 def calls(name: str) -> list[str]:

@@ -16,10 +16,12 @@ from agent.failures.signature import Role
 from agent.failures.text.entry_text import log_lines
 from agent.failures.text.streams import server_of
 from tests.agent.failures import log_changes
+from tests.counts import tries
 from tests.outside import shared
 
 CORPORA = ["incidents-dev.jsonl", "incidents-dev-2.jsonl"]
 KEPT_SHARE = 0.99
+TURNS = tries(4, ci=1, soak=1)  # of the records, one of so many is tried
 OWN = json.loads(Path(__file__).with_name("texts.json").read_text(encoding="utf-8"))
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 112.00 MiB."
@@ -54,19 +56,20 @@ def broken(matcher: Matcher, rows: list[Mapping[str, Any]]) -> tuple[int, list[s
 def test_what_was_right_stays_right_under_every_change(matcher: Matcher, corpus: str) -> None:
     """R18. All changes are decidable: no line of theirs proves that this very start of this server came up."""
     text = shared("data", corpus).read_text(encoding="utf-8")
-    rows = [json.loads(line) for line in text.splitlines()]
+    rows = [json.loads(line) for line in text.splitlines()][::TURNS]
     asked, lost = broken(matcher, rows)
-    assert asked > 50 * len(log_changes.CHANGES)
+    assert asked > 50 // TURNS * len(log_changes.CHANGES)
     assert len(lost) <= (1 - KEPT_SHARE) * asked, lost
     assert [one for one in lost if one.endswith("became benign") or ": benign became" in one] == []
 
 
 @pytest.mark.slow
 def test_our_own_texts_stay_what_they_are_under_every_change(matcher: Matcher) -> None:
-    bare = [row for row in OWN if not any(server_of(line) for line in row["text"].splitlines())]
+    taken = OWN[::TURNS]
+    bare = [row for row in taken if not any(server_of(line) for line in row["text"].splitlines())]
     rows = [{"id": str(n), "log": row["text"], "class": row["class"]} for n, row in enumerate(bare)]
     asked, lost = broken(matcher, rows)
-    assert asked >= len(log_changes.CHANGES) * 0.9 * len(OWN)
+    assert asked >= len(log_changes.CHANGES) * 0.9 * len(taken)
     assert lost == []
 
 

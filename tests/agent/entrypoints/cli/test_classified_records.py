@@ -9,6 +9,7 @@ import pytest
 from agent.app.catalogues import matcher
 from agent.entrypoints.cli.classified_records import WHOLE_CHARS, ClassifyInput, finding_of, inputs_of, platform_of
 from agent.entrypoints.cli.records import records_in
+from tests.counts import tries
 
 FAILED = Path(__file__).resolve().parents[3] / "data" / "vllm-cpu-logs"
 
@@ -69,7 +70,7 @@ def test_a_source_that_says_nothing_is_said_to_say_nothing(text: str, why: str) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["10_kv_too_small_env", "18_port_in_use"])
+@pytest.mark.parametrize("name", ["10_kv_too_small_env", "18_port_in_use"][: tries(1, ci=2, soak=2)])
 def test_a_log_of_any_length_is_answered_as_its_telling_part(name: str) -> None:
     """A failed start behind more lines than are kept whole has the class, signature and fields that it has alone."""
     short = (FAILED / f"{name}.log").read_text()
