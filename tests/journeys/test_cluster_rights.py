@@ -142,7 +142,6 @@ def test_without_the_rules_in_comments_the_role_is_that_of_a_deployment():
     assert granted == {right[:5] for right in workload_rights(services.services)}
 
 
-@pytest.mark.journey
 def test_every_right_is_granted_and_none_besides(installed):
     """All kinds that the server knows, all verbs, in the watched namespace, our own, another one and the cluster."""
     granted = needed(installed.services)
