@@ -12,7 +12,6 @@ from agent.app.fit_answers import FitAnswers
 from agent.catalogue.load_platforms import PlatformCatalogue, bundled_start, load_platform_catalogue
 from agent.core.sweep.measured_speeds import measured_speeds
 from agent.errors import InputRejected
-from agent.fit.bounds import Bounds
 from agent.fit.cost.answer import CostAnswer
 from agent.fit.cost.bill import own_hardware_usd_per_h
 from agent.fit.cost.load import Load
@@ -147,18 +146,8 @@ class CostAnswers:
             )
         flags, notes = with_context(question.flags, question.needs, model)
         rules = self.fit.catalogue.rules(question.vllm)
-        wanted = Wanted(
-            model=model,
-            flags=flags,
-            rules=rules,
-            needs=question.needs,
-            tokens_per_s=tokens_per_s,
-            load=load,
-            start_s=self._start_s(model, flags),
-            shares=self._shares(model, rules, shapes),
-            starts=self._starts(model, flags, rules, shapes),
-            start_range=self._start_range(model, flags),
-        )
+        needs = question.needs
+        wanted = self._wanted(model, flags, rules, shapes, needs=needs, tokens_per_s=tokens_per_s, load=load)
         return CostAnswer(
             model=question.model,
             load=load,
@@ -183,18 +172,8 @@ class CostAnswers:
         """
         flags, notes = with_context(setting.flags, setting.needs, setting.model)
         every = self.platforms.shapes if shape is None else (shape, *self.platforms.shapes)
-        wanted = Wanted(
-            model=setting.model,
-            flags=flags,
-            rules=setting.rules,
-            needs=setting.needs,
-            tokens_per_s=tokens_per_s,
-            load=load,
-            start_s=self._start_s(setting.model, flags),
-            shares=self._shares(setting.model, setting.rules, every),
-            starts=self._starts(setting.model, flags, setting.rules, every),
-            start_range=self._start_range(setting.model, flags),
-        )
+        model, rules, needs = setting.model, setting.rules, setting.needs
+        wanted = self._wanted(model, flags, rules, every, needs=needs, tokens_per_s=tokens_per_s, load=load)
         now = self._offers(wanted, (shape,))[0] if shape is not None else None
         return CostAnswer(
             model=f"{name} ({setting.model.name})",
@@ -205,6 +184,31 @@ class CostAnswers:
             today=self.today,
             notes=(*notes, *self._notes(wanted)),
             now=now,
+        )
+
+    def _wanted(
+        self,
+        model: ModelFacts,
+        flags: Flags,
+        rules: VersionRules,
+        shapes: Sequence[Shape],
+        *,
+        needs: Needs,
+        tokens_per_s: float | None,
+        load: Load,
+    ) -> Wanted:
+        start = bundled_start(self.platforms, model, flags)
+        return Wanted(
+            model=model,
+            flags=flags,
+            rules=rules,
+            needs=needs,
+            tokens_per_s=tokens_per_s,
+            load=load,
+            start_s=float(start.best) if start is not None else None,
+            shares=self._shares(model, rules, shapes),
+            starts=self._starts(model, flags, rules, shapes),
+            start_range=start,
         )
 
     def _shapes(self, accelerator: str | None, question: Question, platform: str | None) -> tuple[Shape, ...]:
@@ -244,13 +248,6 @@ class CostAnswers:
             if start is not None:
                 found[name] = float(start.best)
         return found
-
-    def _start_s(self, model: ModelFacts, flags: Flags) -> float | None:
-        start = self._start_range(model, flags)
-        return float(start.best) if start is not None else None
-
-    def _start_range(self, model: ModelFacts, flags: Flags) -> Bounds | None:
-        return bundled_start(self.platforms, model, flags)
 
     def _notes(self, wanted: Wanted) -> tuple[str, ...]:
         notes = [f"on-demand prices in USD, {_NOT_IN}; a month has 730 hours"]

@@ -77,27 +77,15 @@ def _web(role: Role, *, signed: bool) -> Flask:
         return make_http_app(decisions(service), operators(service))
     from agent.entrypoints.console.app import make_app
     from agent.entrypoints.console.control_access import ControlThroughDecide
-    from agent.entrypoints.console.forwarding import (
-        forward_command_of,
-        forward_of,
-        forward_request_of,
-        forward_withdrawal_of,
-    )
+    from agent.entrypoints.console.forwarding import Forwarding
     from agent.entrypoints.console.pages.queue import queue_view
 
-    own, settings = app.settings.embedded, app.settings  # in the cloud `decide` alone can sign
-    decide, ask = (None, None) if own else (forward_of(settings), forward_request_of(settings))
-    (context,) = app.contexts.values()
-    withdraw = None if own else forward_withdrawal_of(settings)
-    control = None if own else ControlThroughDecide(settings)
-    act = None if own else forward_command_of(settings)
-    hands_on: dict[str, Any] = {
-        "decide": decide,
-        "ask": ask,
-        "withdraw": withdraw,
-        "control": control,
-        "carry_out": act,
-    }
+    settings, (context,) = app.settings, app.contexts.values()
+    hands_on: dict[str, Any] = {}
+    if not settings.embedded:  # in the cloud `decide` alone can sign
+        to = Forwarding(settings)
+        hands_on = {"decide": to.decide, "ask": to.ask, "withdraw": to.withdraw, "carry_out": to.carry_out}
+        hands_on["control"] = ControlThroughDecide(settings)
     return make_app(context, settings=settings, queue=queue_view(app), **hands_on)
 
 

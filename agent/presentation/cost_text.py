@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agent.fit.cost.answer import OLD_DAYS, CostAnswer, age_days, why_no_input_price
 from agent.fit.cost.offers import Offer
+from agent.presentation.report.document import Table
+from agent.presentation.report.plain_text import text_table
 from agent.presentation.start_text import start_text
 
 _COLUMNS = ("platform", "shape", "USD/h", "USD/month", "tokens/s", "USD/M output", "USD/M input", "needs")
@@ -25,7 +27,8 @@ def _lines(answer: CostAnswer) -> Iterator[str]:
         yield _plan(plan)
     if answer.rows:
         yield ""
-        yield from _table([_COLUMNS, *(_row(row) for row in answer.rows)])
+        rows = tuple(map(_row, answer.rows))
+        yield from text_table(Table(columns=_COLUMNS, rows=rows, numbers=len(_COLUMNS)), own=True)
     yield ""
     yield _where(answer)
     yield from _why(answer)
@@ -92,12 +95,6 @@ def _output(row: Offer) -> str:
 
 def _usd(price: float | None, digits: int = 2) -> str:
     return "unknown" if price is None else f"{price:,.{digits}f}"
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def _where(answer: CostAnswer) -> str:

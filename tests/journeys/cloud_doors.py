@@ -10,7 +10,7 @@ from werkzeug.serving import make_server
 from agent.adapters.google.key_set import KeySet
 from agent.core.decision.policy import Approver
 from agent.entrypoints.console.app import make_app
-from agent.entrypoints.console.forwarding import forward_of, forward_request_of, forward_withdrawal_of
+from agent.entrypoints.console.forwarding import Forwarding
 from agent.entrypoints.console.identity import ASSERTION, IapPerson
 from agent.entrypoints.http.application import make_http_app
 from agent.entrypoints.http.authenticator import Authenticator
@@ -70,8 +70,8 @@ class Cloud:
         assert world.control is None
         keys = KeySet(self.told.clock, url=f"{self.keys.url}/iap", holder="Identity-Aware Proxy")
         identity = IapPerson(audience=google_tokens.IAP, keys=keys, clock=self.told.clock)
-        return make_app(world, settings=settings, identity=identity, decide=forward_of(settings),
-                        ask=forward_request_of(settings), withdraw=forward_withdrawal_of(settings))  # fmt: skip
+        to = Forwarding(settings)
+        return make_app(world, settings=settings, identity=identity, decide=to.decide, ask=to.ask, withdraw=to.withdraw)
 
     def press(self, plan, answer, *, who=ADA.email):
         """Open the plan's page and press, as a browser behind the proxy does."""

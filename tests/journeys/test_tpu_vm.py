@@ -16,7 +16,7 @@ from agent.core.change.execution import EffectKind
 from agent.core.change.verification import Check, Verdict
 from agent.core.incident.phase import Phase
 from agent.core.value import canonical
-from agent.entrypoints.cli.doctor.tpu_nodes import tpu_nodes
+from agent.entrypoints.cli.doctor.platforms import tpu_nodes
 from agent.errors import SettingsRejected
 from agent.settings import read_settings
 from tests.contracts.tpu_world import TpuWorld

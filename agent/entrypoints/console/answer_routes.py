@@ -7,11 +7,12 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from agent.core.decision.decision import Choice
 from agent.core.plan.plan import Plan
-from agent.entrypoints.console import answer_result, forms, guard
+from agent.entrypoints.console import answer_result
 from agent.entrypoints.console.answer_result import Result
 from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.page_context import PageContext, answer_page, who_asks
 from agent.entrypoints.console.permission import READ_ONLY, may_not_decide
+from agent.entrypoints.console.posted_form import form_refusal, speaker_of
 from agent.errors import DependencyFailed, InputRejected, SreError
 from agent.presentation.plan_end import plan_end
 from agent.stages.plan_to_decision import DecisionRequest
@@ -69,13 +70,9 @@ def _checked(console: PageContext, person: Person, plan: Plan) -> tuple[Person, 
 
 def _form_refusal(console: PageContext, person: Person, plan: Plan) -> Result | None:
     """Whether this post is one of our own forms for exactly this plan."""
-    foreign = forms.foreign_post(request.headers, console.origin)
-    if foreign:
-        return answer_result.stale_form(foreign)
-    digest, cookie = request.form.get("digest", ""), request.cookies.get(forms.COOKIE, "")
-    wanted = forms.token(console.form_key, cookie=cookie, plan=plan.id, plan_digest=digest, who=person.name)
-    if not cookie or not forms.same(request.form.get("token", ""), wanted):
-        return answer_result.stale_form("the page was made for another browser, person or plan, or is too old")
+    stale = form_refusal(console, person, plan.id, request.form.get("digest", ""), made_for="plan")
+    if stale:
+        return answer_result.stale_form(stale)
     answer, why = request.form.get("answer"), request.form.get("why", "").strip()
     if answer not in {*Choice, WITHDRAW}:
         return answer_result.stale_form("it says neither yes nor no")
@@ -88,13 +85,12 @@ def _form_refusal(console: PageContext, person: Person, plan: Plan) -> Result | 
 
 def _named(console: PageContext, person: Person, plan: Plan) -> tuple[Person, Result | None]:
     """Return who answers: who asks, or whom the token in the form belongs to; and why their word does not count."""
+    try:
+        person = speaker_of(console, person)
+    except InputRejected as error:
+        return person, answer_result.wrong_person(f"{error.why}.", hint=f"{error.hint}.")
     if not person.name:
-        if console.name_of is None or not guard.is_private(console.origin):
-            return person, answer_result.wrong_person(READ_ONLY)
-        try:
-            person = console.name_of(request.form.get("kubernetes_token", "").strip())
-        except InputRejected as error:
-            return person, answer_result.wrong_person(f"{error.why}.", hint=f"{error.hint}.")
+        return person, answer_result.wrong_person(READ_ONLY)
     barred = may_not_decide(console.world, person, plan)
     return person, answer_result.wrong_person(f"{barred}.", hint="Ask somebody on that list.") if barred else None
 

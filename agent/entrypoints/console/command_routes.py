@@ -10,11 +10,11 @@ from werkzeug.wrappers import Response as AnyResponse
 from agent.core.incident.command import OF_A_PLAN, TEXT_CHARS, Command, possible
 from agent.core.incident.incident import Incident
 from agent.core.value import Value
-from agent.entrypoints.console import answer_result, guard
+from agent.entrypoints.console import answer_result
 from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.page_context import PageContext, answer_page, load_or_none, viewer_of, who_asks
 from agent.entrypoints.console.permission import READ_ONLY
-from agent.entrypoints.console.posted_form import TOKEN_FIELD, failed, form_refusal, form_token, refused
+from agent.entrypoints.console.posted_form import failed, form_refusal, form_token, refused, speaker_of
 from agent.errors import SreError
 from agent.presentation.responders import responders_text
 from agent.stages.incident_command import CommandRequest
@@ -61,7 +61,7 @@ def add_commands(app: Flask, console: PageContext, carry_out: CarryOut) -> None:
             result = refused(wrong or "the form names nothing that can be done", hint, words=NOT_DONE)
             return answer_page(console, person, result, plan=found.plan)
         try:
-            carry_out(_asked(found, Command(said), _named(console, person)))
+            carry_out(_asked(found, Command(said), speaker_of(console, person)))
         except SreError as error:
             return answer_page(console, person, failed(error, words=NOT_DONE), plan=found.plan)
         return redirect(f"{request.script_root}/incidents/{found.id}#people", HTTPStatus.SEE_OTHER)
@@ -85,18 +85,6 @@ def command_forms(console: PageContext, person: Person, incident: Incident) -> C
         people=responders_text(incident),
         plan_digest=incident.plan.digest if incident.plan is not None else "",
     )
-
-
-def _named(console: PageContext, person: Person) -> Person:
-    """Return who acts: who asks, or whom the token in the form belongs to.
-
-    Raises:
-        InputRejected: The token proves nothing.
-        DependencyFailed: The cluster could not be asked.
-    """
-    if not person.name and console.name_of is not None and guard.is_private(console.origin):
-        return console.name_of(request.form.get(TOKEN_FIELD, "").strip())
-    return person
 
 
 def _asked(incident: Incident, command: Command, person: Person) -> CommandRequest:

@@ -18,15 +18,27 @@ def form_token(console: PageContext, cookie: str, form: str, about: str, person:
     return forms.token(console.form_key, cookie=cookie, plan=form, plan_digest=about, who=person.name)
 
 
-def form_refusal(console: PageContext, person: Person, form: str, about: str) -> str:
+def form_refusal(console: PageContext, person: Person, form: str, about: str, *, made_for: str = "form") -> str:
     """Return why this post is not our own form for this thing, person and browser, or nothing."""
     foreign = forms.foreign_post(request.headers, console.origin)
     if foreign:
         return foreign
     cookie = request.cookies.get(forms.COOKIE, "")
     if not cookie or not forms.same(request.form.get("token", ""), form_token(console, cookie, form, about, person)):
-        return "the page was made for another browser, person or form, or is too old"
+        return f"the page was made for another browser, person or {made_for}, or is too old"
     return ""
+
+
+def speaker_of(console: PageContext, person: Person) -> Person:
+    """Return who speaks with a form: who asks, or whom the token in it belongs to; still nameless where it has none.
+
+    Raises:
+        InputRejected: The token proves nothing.
+        DependencyFailed: The cluster could not be asked.
+    """
+    if not person.name and console.name_of is not None and guard.is_private(console.origin):
+        return console.name_of(request.form.get(TOKEN_FIELD, "").strip())
+    return person
 
 
 def operator_of(console: PageContext, person: Person) -> Person:
@@ -37,8 +49,7 @@ def operator_of(console: PageContext, person: Person) -> Person:
         InputRejected: The token proves nothing.
         DependencyFailed: The cluster could not be asked.
     """
-    if not person.name and console.name_of is not None and guard.is_private(console.origin):
-        person = console.name_of(request.form.get(TOKEN_FIELD, "").strip())
+    person = speaker_of(console, person)
     barred = may_not_operate(console.world, person)
     if barred:
         raise PolicyRefused(

@@ -13,7 +13,7 @@ from agent.app.ec2_environment import failed_checks, log_says, open_ec2, unit_ta
 from agent.app.runtime_environment import open_environment
 from agent.core.service.services import parse_services
 from agent.core.service.serving import ServingConfig
-from agent.entrypoints.cli.doctor.ec2 import ec2_units
+from agent.entrypoints.cli.doctor.platforms import ec2_units
 from agent.errors import DependencyFailed, SettingsRejected
 from agent.settings import Settings, read_settings
 from tests.contracts.ec2_world import REGION, UNIT, Ec2World, sdk

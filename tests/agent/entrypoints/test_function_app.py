@@ -221,12 +221,12 @@ class TestConsole:
 
     def test_without_the_place_to_send_it_to_it_says_where_to_answer(self):
         from agent.core.decision.decision import Channel, Choice
-        from agent.entrypoints.console.forwarding import forward_of
+        from agent.entrypoints.console.forwarding import Forwarding
         from agent.stages.plan_to_decision import DecisionRequest
 
         word = DecisionRequest(plan="p-1", answer=Choice.APPROVE, who="ada", channel=Channel.CONSOLE, verified=True)
         with pytest.raises(PolicyRefused, match="answer in Slack, or run: sre-agent approve p-1"):
-            forward_of(function_app.settings())(word)
+            Forwarding(function_app.settings()).decide(word)
 
 
 class TestDecide:

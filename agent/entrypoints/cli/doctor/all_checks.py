@@ -8,10 +8,7 @@ from agent.app.catalogues import project_of
 from agent.app.stores import open_stores
 from agent.core.service.services import Services
 from agent.entrypoints.cli.doctor import local_machine
-from agent.entrypoints.cli.doctor.azure import container_apps
 from agent.entrypoints.cli.doctor.cloud import Base, Cloud, Token, google
-from agent.entrypoints.cli.doctor.cluster import cluster_rights
-from agent.entrypoints.cli.doctor.ec2 import ec2_units
 from agent.entrypoints.cli.doctor.external_services import (
     SLACK,
     Clocks,
@@ -22,7 +19,7 @@ from agent.entrypoints.cli.doctor.external_services import (
     slack,
 )
 from agent.entrypoints.cli.doctor.finding import Finding, bad, good, mark_from_operator, off, run_check, unknown
-from agent.entrypoints.cli.doctor.tpu_nodes import tpu_nodes
+from agent.entrypoints.cli.doctor.platforms import cluster_rights, container_apps, ec2_units, tpu_nodes
 from agent.errors import DependencyFailed
 from agent.settings import Settings
 

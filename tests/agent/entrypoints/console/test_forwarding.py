@@ -14,12 +14,7 @@ from agent.core.decision.decision import Channel
 from agent.core.incident.command import Command
 from agent.core.incident.phase import Phase
 from agent.entrypoints.console.app import make_app
-from agent.entrypoints.console.forwarding import (
-    forward_command_of,
-    forward_of,
-    forward_request_of,
-    forward_withdrawal_of,
-)
+from agent.entrypoints.console.forwarding import Forwarding
 from agent.entrypoints.console.identity import ASSERTION, IapPerson
 from agent.errors import DependencyFailed, PolicyRefused, SettingsRejected
 from agent.ports.stage_context import Owner
@@ -41,9 +36,9 @@ class Front:
         world = replace(desk.stage.world, owner=Owner.INTAKE, receipt_key=None, control=None)
         keys = KeySet(clock, url=f"{key_server.url}/iap", holder="Identity-Aware Proxy")
         identity = IapPerson(audience=desk.tokens.IAP, keys=keys, clock=clock)
-        hands_on = {"ask": forward_request_of(settings), "withdraw": forward_withdrawal_of(settings)}
-        hands_on |= {"carry_out": forward_command_of(settings)}
-        app = make_app(world, settings=settings, identity=identity, decide=forward_of(settings), **hands_on)
+        to = Forwarding(settings)
+        hands_on = {"ask": to.ask, "withdraw": to.withdraw, "carry_out": to.carry_out}
+        app = make_app(world, settings=settings, identity=identity, decide=to.decide, **hands_on)
         self._server = make_server("127.0.0.1", 0, app, threaded=True)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -263,4 +258,4 @@ def test_without_an_address_of_decide_nothing_is_done(desk):
         incident=desk.incident.id, command=Command.ACKNOWLEDGE, who="ada", channel=Channel.CONSOLE, verified=True
     )
     with pytest.raises(PolicyRefused, match="DECIDE_URL is unset"):
-        forward_command_of(Settings())(asked)
+        Forwarding(Settings()).carry_out(asked)

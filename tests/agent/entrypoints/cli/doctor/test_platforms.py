@@ -4,7 +4,7 @@ import pytest
 
 from agent.app import azure_environment
 from agent.core.service.services import parse_services
-from agent.entrypoints.cli.doctor.azure import container_apps
+from agent.entrypoints.cli.doctor.platforms import container_apps
 from agent.settings import Settings
 from tests.agent.adapters.platform.container_apps.test_platform import CONFIG
 from tests.contracts import arm_server as arm
