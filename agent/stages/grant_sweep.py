@@ -16,7 +16,7 @@ from agent.core.value import Value
 from agent.errors import PolicyRefused
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.approval import person_of
-from agent.stages.shared.database_pair import note_reached
+from agent.stages.shared.database_pair import put_on_record
 from agent.stages.shared.freezes import freezes_at
 from agent.stages.shared.kill_switch import changes_stopped
 from agent.stages.shared.other_changes import open_on
@@ -99,11 +99,8 @@ def _put_on_record(context: StageContext, request: SweepRequest, approver: Sweep
     people = _approvers(context, request)
     if _person(context, approver) in {_person(context, each) for each in people}:
         return people
-    control, body = context.control_store(), _signed(context, request, (approver,)).model_dump_json()
-    row = control.append(
-        at=context.clock.now(), kind=APPROVED, incident=request.id, who=approver.who, body=body, once=True
-    )
-    note_reached(context.store, control, row.number)
+    body = _signed(context, request, (approver,)).model_dump_json()
+    put_on_record(context, at=context.clock.now(), kind=APPROVED, incident=request.id, who=approver.who, body=body)
     return _approvers(context, request)
 
 
@@ -155,16 +152,9 @@ def answer_once(context: StageContext, request: SweepRequest, given: GivenAnswer
         PolicyRefused: It was answered before, by somebody else or otherwise.
         DependencyFailed: It could not be recorded; the answer may be given again.
     """
-    control = context.control_store()
-    held = GivenAnswer.model_validate_json(
-        control.claim(
-            request.id, f"{request.id}-answer", given.model_dump_json()
-        )  # a claim is found by this name alone
-    )
-    row = control.append(
-        at=context.clock.now(), kind=held.kind, incident=request.id, who=held.who, body=held.body, once=True
-    )
-    note_reached(context.store, control, row.number)
+    name = f"{request.id}-answer"  # a claim is found by this name alone
+    held = GivenAnswer.model_validate_json(context.control_store().claim(request.id, name, given.model_dump_json()))
+    put_on_record(context, at=context.clock.now(), kind=held.kind, incident=request.id, who=held.who, body=held.body)
     if held.with_(body="") != given.with_(body=""):
         said = "approved" if held.kind == GRANTED else "rejected"
         raise PolicyRefused(

@@ -17,7 +17,7 @@ from agent.ports.store import head_key
 from agent.stages.plan_to_decision import plan_to_decision
 from agent.stages.shared.approval import refusal_of_person
 from agent.stages.shared.commit import save
-from agent.stages.shared.database_pair import WAY_BACK, note_reached, pairing_fault
+from agent.stages.shared.database_pair import WAY_BACK, pairing_fault, put_on_record
 from agent.stages.shared.decision_request import DecisionRequest, NotRecorded
 from agent.stages.shared.effects import valid_change
 from agent.stages.shared.kill_switch import kill_switch_reason
@@ -191,10 +191,8 @@ def _comment(act: PersonAct) -> str:
 
 def _on_record(context: StageContext, incident: Incident, command: Command, act: PersonAct) -> None:
     """Write it down before the incident shows it; a retry finds the same version and leaves no second row."""
-    control = context.control_store()
     said = f"{act.shown} through {act.channel}, incident version {incident.version}{f': {act.why}' if act.why else ''}"
-    row = control.append(at=act.at, kind=f"incident.{command}", incident=incident.id, who=act.who, body=said, once=True)
-    note_reached(context.store, control, row.number)
+    put_on_record(context, at=act.at, kind=f"incident.{command}", incident=incident.id, who=act.who, body=said)
 
 
 def _noted(
@@ -307,15 +305,10 @@ def _roll_back(context: StageContext, incident: Incident, asked: CommandRequest,
     made = RollBackDecision(
         incident=incident.id, plan=plan.id, plan_digest=applied.plan_digest, effect=applied.key, by=act
     ).signed(context.receipts())
-    control = context.control_store()
-    held = RollBackDecision.model_validate_json(
-        control.claim(incident.id, claim_name(applied.key), made.model_dump_json())
-    )
-    row = control.append(
-        at=held.by.at, kind="decision.roll_back", incident=incident.id, who=held.by.who,
-        body=held.model_dump_json(), once=True,
-    )  # fmt: skip
-    note_reached(context.store, control, row.number)
+    claimed = context.control_store().claim(incident.id, claim_name(applied.key), made.model_dump_json())
+    held = RollBackDecision.model_validate_json(claimed)
+    by, body = held.by, held.model_dump_json()
+    put_on_record(context, at=by.at, kind="decision.roll_back", incident=incident.id, who=by.who, body=body)
     now = max(act.at, incident.phase_at)
     moved = incident.move(Phase.ROLLING_BACK, now=now, due_at=now, roll_back=held)
     what = f"rolling back: {held.by.shown} decided it through {held.by.channel}: {held.by.why}"

@@ -18,7 +18,7 @@ from agent.errors import InputRejected, PolicyRefused, StateConflict
 from agent.ports.stage_context import StageContext
 from agent.ports.store import repeat_head, request_head
 from agent.stages.shared.commit import save, send_outbox
-from agent.stages.shared.database_pair import note_reached
+from agent.stages.shared.database_pair import note_reached, put_on_record
 from agent.stages.shared.other_changes import open_on, under_way
 from agent.stages.shared.spans import incident_span
 
@@ -186,11 +186,8 @@ def _withdrawal_of(context: StageContext, incident: Incident) -> Event | None:
 
 def _on_record(context: StageContext, incident: Incident, withdrawal: Event) -> Incident:
     """Write the row of a withdrawal that the incident shows, once."""
-    control, said = context.control_store(), withdrawal.what.removeprefix(f"{_TAKEN_BACK} {withdrawal.by}: ")
-    row = control.append(
-        at=withdrawal.at, kind="request.withdrawn", incident=incident.id, who=withdrawal.by, body=said, once=True
-    )
-    note_reached(context.store, control, row.number)
+    at, who, said = withdrawal.at, withdrawal.by, withdrawal.what.removeprefix(f"{_TAKEN_BACK} {withdrawal.by}: ")
+    put_on_record(context, at=at, kind="request.withdrawn", incident=incident.id, who=who, body=said)
     return incident
 
 

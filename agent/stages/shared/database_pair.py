@@ -47,6 +47,17 @@ def note_reached(store: IncidentStore, control: ControlStore, number: int) -> No
     control.reach(number)
 
 
+def put_on_record(context: StageContext, *, at: datetime, kind: str, incident: str, who: str, body: str) -> None:
+    """Append a row to the record, once, and tell each database that it is written.
+
+    Raises:
+        DependencyFailed: A database did not answer; to say the same again leaves no second row.
+    """
+    control = context.control_store()
+    row = control.append(at=at, kind=kind, incident=incident, who=who, body=body, once=True)
+    note_reached(context.store, control, row.number)
+
+
 def pair_again(context: StageContext, *, by: str, why: str, at: datetime) -> None:
     """Take both databases as they are for one installation; what was lost stays lost.
 

@@ -11,7 +11,7 @@ from agent.errors import PolicyRefused, StateConflict
 from agent.ports.control import CastOutcome
 from agent.ports.stage_context import StageContext
 from agent.stages.shared.commit import save
-from agent.stages.shared.database_pair import note_reached
+from agent.stages.shared.database_pair import put_on_record
 
 RIVALS = 5
 MOST_VOTERS = 50  # each round that is lost was won by somebody else's vote
@@ -109,15 +109,8 @@ def withdraw_vote(context: StageContext, plan: Plan, *, voter: Voter, why: str) 
 
 def put_vote_on_record(context: StageContext, vote: Vote, kind: str) -> None:
     """Write the row of a vote that was given or taken back, once."""
-    row = context.control_store().append(
-        at=vote.withdrawn_at or vote.at,
-        kind=kind,
-        incident=vote.incident,
-        who=vote.who,
-        body=vote.model_dump_json(),
-        once=True,
-    )
-    note_reached(context.store, context.control_store(), row.number)
+    at, body = vote.withdrawn_at or vote.at, vote.model_dump_json()
+    put_on_record(context, at=at, kind=kind, incident=vote.incident, who=vote.who, body=body)
 
 
 def show_votes(context: StageContext, plan: Plan, what: str, *, by: str, kind: EventKind) -> None:
