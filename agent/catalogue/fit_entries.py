@@ -91,6 +91,7 @@ def variant_of(base: ModelFacts, entry: Mapping[str, Any], schemes: Mapping[str,
         uncertainty=float(entry.get("uncertainty", 0.0)),
         heavier=float(entry.get("heavier", 0.0)),
         widths=tuple((TensorGroup(group), float(width)) for group, width in entry.get("widths", {}).items()),
+        narrows_cache=str(entry.get("narrows_cache", "")),
     )
     if strangers := {group for group, _ in quant.widths} - quant.groups:
         raise EntryRejected(
@@ -102,6 +103,13 @@ def variant_of(base: ModelFacts, entry: Mapping[str, Any], schemes: Mapping[str,
         served = Bounds(low=low, best=(low + high) // 2, high=high)
     source = f"{entry['id']}: {entry['source']}" if entry.get("source") else f"{entry['id']}: published quantisation"
     return replace(base, name=entry["id"], quant=quant, served_bytes=served, sources=(*base.sources, source))
+
+
+def is_publishers_own(facts: ModelFacts) -> bool:
+    """True for mixed widths or a cache's type, which another publisher's checkpoint of that name need not share."""
+    leaves_wide = TensorGroup.RECURRENT not in facts.quant.groups and facts.served_bytes is None
+    own = bool(facts.quant.widths or facts.quant.narrows_cache)
+    return own or (leaves_wide and any(layer.recurrent is not None for layer in facts.layers))
 
 
 def sibling_of(base: ModelFacts, entry: Mapping[str, Any]) -> ModelFacts:

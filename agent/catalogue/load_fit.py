@@ -13,6 +13,7 @@ from typing import Any, cast
 from agent.catalogue.fit_entries import (
     EntryRejected,
     accelerator_from_entry,
+    is_publishers_own,
     model_from_entry,
     scheme_from_entry,
     sibling_of,
@@ -97,8 +98,13 @@ class ModelCatalogue:
             return found
         if found := self.by_shape.get(_shape(last)):
             return self._requantised(name, last, found)
-        known = sorted({name.rsplit("/", 1)[-1] for name in self.by_name})
-        close = difflib.get_close_matches(last, known, n=3, cutoff=0.5)
+        if "gguf" in last:
+            raise InputRejected(
+                f"model {name!r} is not known",
+                why="how a GGUF file lays its tensors out was not read",
+                hint="Ask about the checkpoint that it was made from: its context costs the same.",
+            )
+        close = difflib.get_close_matches(last, sorted({n.rsplit("/", 1)[-1] for n in self.by_name}), n=3, cutoff=0.5)
         raise InputRejected(
             f"model {name!r} is not known",
             why=f"it is none of the {len(self.names)} bundled checkpoints nor their quantisations",
@@ -296,17 +302,12 @@ def _load_models(document: dict[str, Any]) -> ModelCatalogue:
                 by_shape.setdefault(_shape(sibling["id"].rsplit("/", 1)[-1].lower()), facts)
             for variant in entry["variants"]:
                 facts = variant_of(base, variant, {key: scheme.facts for key, scheme in schemes.items()})
-                if _is_mixed(facts):  # its publisher's own: another's checkpoint of that name is a guess
+                if is_publishers_own(facts):  # its publisher's own: another's checkpoint of that name is a guess
                     by_name[variant["id"].lower()] = facts
                 else:
                     _enter(by_name, variant["id"], facts)
     _refuse(mistakes, "models.json")
     return ModelCatalogue(by_name=by_name, by_shape=by_shape, schemes=schemes)
-
-
-def _is_mixed(facts: ModelFacts) -> bool:
-    leaves_wide = TensorGroup.RECURRENT not in facts.quant.groups and facts.served_bytes is None
-    return bool(facts.quant.widths) or (leaves_wide and any(layer.recurrent is not None for layer in facts.layers))
 
 
 def _enter(by_name: dict[str, ModelFacts], name: str, facts: ModelFacts) -> None:

@@ -26,6 +26,10 @@ class TensorGroup(StrEnum):
     OTHER = "other"
 
 
+LINEAR_GROUPS = frozenset({TensorGroup.ATTENTION, TensorGroup.RECURRENT, TensorGroup.MLP, TensorGroup.EXPERTS})
+"""What the layers of a decoder multiply with, and what is quantised."""
+
+
 class AttentionKind(StrEnum):
     """How a layer remembers: everything, a window, or a state of fixed size."""
 

@@ -12,7 +12,7 @@ from agent.fit.checkpoint.config_reader import ConfigReader
 from agent.fit.checkpoint.config_rope import rope_cache_bytes
 from agent.fit.checkpoint.safetensors import SafetensorsHeader
 from agent.fit.checkpoint.tensor_groups import TensorCount, count_tensors
-from agent.fit.model_and_hardware import LayerGroup, ModelFacts, QuantFacts, TensorGroup, TowerFacts
+from agent.fit.model_and_hardware import LINEAR_GROUPS, LayerGroup, ModelFacts, QuantFacts, TensorGroup, TowerFacts
 
 _TIES_LATE: Final = ("Gemma4",)
 """Architectures whose vLLM class builds the output head and ties it afterwards (vLLM 0.19 to 0.33, gemma4.py)."""
@@ -23,7 +23,6 @@ _COMPARED: Final = (
 _NEGLIGIBLE: Final = 0.002
 """Share by which two sizes in bytes may differ before they contradict: bundled ones are partly arithmetic."""
 
-_LINEARS: Final = frozenset({TensorGroup.ATTENTION, TensorGroup.RECURRENT, TensorGroup.MLP, TensorGroup.EXPERTS})
 _LISTED: Final = 8
 """Missing layers that are listed one by one."""
 
@@ -185,7 +184,7 @@ def contradictions(bundled: ModelFacts, read: ModelFacts) -> tuple[str, ...]:
 
 def _all_layers(wanted: int, count: TensorCount, *, source: str) -> tuple[str, ...]:
     """Refuse a checkpoint that lacks layers; return what has to be taken for granted where names do not tell."""
-    if not count.layers and _LINEARS & count.by_group.keys():
+    if not count.layers and LINEAR_GROUPS & count.by_group.keys():
         return (f"that all {wanted} layers are there, for the tensors' names do not tell",)
     missing = sorted(set(range(wanted)) - count.layers)
     if missing:
@@ -269,7 +268,10 @@ def quant_of(config: ConfigReader, count: TensorCount) -> QuantFacts:
         return QuantFacts(scheme=scheme, bytes_per_param=float(base), groups=frozenset(), base_bytes_per_param=base)
     scheme, per_param = _scheme(section)
     return QuantFacts(
-        scheme=scheme, bytes_per_param=per_param, groups=count.narrow or _LINEARS, narrows_cache=_narrows_cache(section)
+        scheme=scheme,
+        bytes_per_param=per_param,
+        groups=count.narrow or LINEAR_GROUPS,
+        narrows_cache=_narrows_cache(section),
     )
 
 

@@ -14,6 +14,7 @@ _MAX_LAYERS: Final = 4096
 _PERIODS: Final = {"gemma2": 2, "gemma3_text": 6}  # the models' own defaults where the config leaves the key out
 _NOTHING: Final = LayerGroup(count=1, kind=AttentionKind.FULL, heads=0, kv_heads=0, head_dim=0, owns_kv=False)
 _INDEXER: Final = frozenset({"index_topk", "index_n_heads", "index_head_dim", "indexer_rope_interleave"})
+_SPARSE: Final = frozenset({"deepseek_v32", "glm_moe_dsa"})
 _INDEX_BYTES: Final = 132
 """128 elements in 8 bits and a scale: vllm/model_executor/models/deepseek_v2.py of 0.21.0, read 2026-11-23."""
 
@@ -21,12 +22,12 @@ _MAMBA: Final = ("mamba_d_ssm", "mamba_d_state", "mamba_expand", "mamba_num_head
 _UNREAD: Final = (
     "attention_chunk_size", "attn_layer_indices", "attn_layer_period", "attn_type_list", "block_configs", "block_types",
     "compress_ratios", "cross_attention_layers", "full_attn_idxs", "hybrid_layer_pattern", "is_encoder_decoder",
-    "layer_group_size", "layers_block_type", "linear_attn_config", "nsa_config", "sparse_attention_config", "ssm_cfg",
-    "state_size", "swa_num_key_value_heads",
+    "layer_group_size", "layers_block_type", "linear_attn_config", "nsa_config", "num_attention_groups",
+    "num_key_value_heads_per_layer", "sparse_attention_config", "ssm_cfg", "state_size", "swa_num_key_value_heads",
 )  # fmt: skip
 """Keys of models whose layers keep what this grammar has no word for: Mamba beside attention (Jamba, Bamba, Falcon H1),
 chunks (Llama 4), encoders (Whisper, Mllama), Kimi Linear, MiniMax 01, MiMo V2,
-Nemotron NAS, DeepSeek V4. Names as in transformers 5.23 and vllm/transformers_utils/configs of 0.33.0, read
+Step 3.5, Nemotron NAS, DeepSeek V4. Names as in transformers 5.23 and vllm/transformers_utils/configs of 0.33.0, read
 2026-11-23."""
 
 _KINDS: Final = {
@@ -169,7 +170,7 @@ def _latent(text: ConfigReader, rank: int) -> LayerGroup:
         kv_heads=1,
         head_dim=nope + rope,
         latent_elements=rank + rope,
-        index_bytes=_INDEX_BYTES if text.size("index_topk", 0) else None,
+        index_bytes=_INDEX_BYTES if text.size("index_topk", 0) or text.text("model_type") in _SPARSE else None,
         attention_params=params,
         replicated_params=hidden * (query_rank + rank + rope),
     )
@@ -262,6 +263,8 @@ _ACTIVE_KEYS: Final = ("top_k_experts", "num_experts_per_tok")
 def _is_sparse(text: ConfigReader, index: int) -> bool:
     if text.values.get("enable_moe_block") is False or index in text.sizes("mlp_only_layers"):
         return False
+    if index < len(given := text.words("mlp_layer_types")):
+        return given[index] != "dense"
     if index < (text.size("first_k_dense_replace", 0) or text.size("num_dense_layers", 0)):
         return False
     return (index + 1) % text.positive("decoder_sparse_step", 1) == 0

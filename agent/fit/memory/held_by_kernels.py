@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agent.fit.flags.flags import Flags
-from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, TensorGroup, VersionRules
+from agent.fit.model_and_hardware import LINEAR_GROUPS, AcceleratorFacts, ModelFacts, VersionRules
 
-_LINEARS = frozenset({TensorGroup.ATTENTION, TensorGroup.RECURRENT, TensorGroup.MLP, TensorGroup.EXPERTS})
 _HOPPER = 9
 _NATIVE_FP8 = (8, 9)
 _SCALES = 2 / 128
@@ -32,7 +31,7 @@ def as_kernels_hold_it(
     (prepare_fp8_moe_layer_for_marlin) of 0.19.0, read 2026-11-23.
     """
     if flags.quantization == "fp8" and model.quant.scheme == "bf16":
-        model = replace(model, quant=replace(model.quant, scheme="fp8", bytes_per_param=1.0005, groups=_LINEARS))
+        model = replace(model, quant=replace(model.quant, scheme="fp8", bytes_per_param=1.0005, groups=LINEAR_GROUPS))
     elif model.quant.scheme.startswith("fp8") and accelerator.compute_capability is not None:
         model = _scaled_for_marlin(model, accelerator)
     if not rules.keeps_mxfp4_unpadded or (accelerator.compute_capability or (0, 0))[0] != _HOPPER:
@@ -44,7 +43,7 @@ def as_kernels_hold_it(
 def _scaled_for_marlin(model: ModelFacts, accelerator: AcceleratorFacts) -> ModelFacts:
     if accelerator.supports(_NATIVE_FP8) or "dynamic" in model.name.lower():
         return model
-    wider = tuple((group, int(size * (1 + _SCALES))) for group, size in model.measured_bytes if group in _LINEARS)
-    kept = tuple((group, size) for group, size in model.measured_bytes if group not in _LINEARS)
+    wider = tuple((group, int(size * (1 + _SCALES))) for group, size in model.measured_bytes if group in LINEAR_GROUPS)
+    kept = tuple((group, size) for group, size in model.measured_bytes if group not in LINEAR_GROUPS)
     quant = replace(model.quant, bytes_per_param=model.quant.bytes_per_param + _SCALES)
     return replace(model, quant=quant, measured_bytes=(*wider, *kept))

@@ -10,6 +10,7 @@ from agent.fit.bounds import MIB, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.kv_cache import own_mtp, stage_layers
 from agent.fit.model_and_hardware import (
+    LINEAR_GROUPS,
     AttentionKind,
     LayerGroup,
     ModelFacts,
@@ -21,7 +22,6 @@ from agent.fit.model_and_hardware import (
 _REMEMBERED = 512
 """Sums kept in memory, each of one checkpoint with one set of flags that move weights; a search asks for some 100."""
 
-_LINEARS = frozenset({TensorGroup.ATTENTION, TensorGroup.RECURRENT, TensorGroup.MLP, TensorGroup.EXPERTS})
 _MODALITIES = {TensorGroup.VISION: ("image", "video"), TensorGroup.AUDIO: ("audio",)}
 
 
@@ -124,7 +124,7 @@ def _held(model: ModelFacts, flags: Flags, whole: bool, towers_first: bool) -> _
     by_group: dict[TensorGroup, int] = {}
     for tensor, size in zip(tensors, sizes, strict=True):
         by_group[tensor.group] = by_group.get(tensor.group, 0) + size
-    for group in _LINEARS - by_group.keys():  # bytes that were read and that no layer's shape explains stay whole
+    for group in LINEAR_GROUPS - by_group.keys():  # bytes that were read and that no layer's shape explains stay whole
         by_group[group] = dict(model.measured_bytes).get(group, 0)
     if own_mtp(model, flags) is not None:
         by_group[TensorGroup.OTHER] = by_group.get(TensorGroup.OTHER, 0) + model.mtp_bytes // flags.tp

@@ -8,7 +8,14 @@ from typing import Final
 
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.weights import plan_weights
-from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup, VersionRules
+from agent.fit.model_and_hardware import (
+    LINEAR_GROUPS,
+    AcceleratorFacts,
+    AcceleratorKind,
+    ModelFacts,
+    TensorGroup,
+    VersionRules,
+)
 
 _MEMORY_SHARE: Final = (0.50, 0.92)
 """Share of the data sheet's bandwidth that decoding reaches: worst, best. Seen: 26B-A4B QAT on an L4 0.66 at 61.7
@@ -29,13 +36,7 @@ _EAGER_S_PER_LAYER: Final = (0.0003, 0.00005)
 SHORT_PROMPT: Final = 64
 """Tokens of a prompt of some words, with the turns that a chat template puts around it."""
 
-_DECODER: Final = (
-    TensorGroup.ATTENTION,
-    TensorGroup.RECURRENT,
-    TensorGroup.MLP,
-    TensorGroup.EXPERTS,
-    TensorGroup.PER_LAYER_PROJECTIONS,
-)
+_DECODER: Final = (*sorted(LINEAR_GROUPS), TensorGroup.PER_LAYER_PROJECTIONS)
 _TOWERS: Final = (TensorGroup.VISION, TensorGroup.AUDIO)
 
 

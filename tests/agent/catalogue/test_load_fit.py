@@ -355,3 +355,16 @@ def test_four_bit_floats_leave_recurrent_layers_beside_experts_wide_and_integers
     assert {TensorGroup.ATTENTION, TensorGroup.MLP, TensorGroup.EXPERTS} < floats
     assert integers == {TensorGroup.EXPERTS}
     assert TensorGroup.RECURRENT in own
+
+
+def test_a_cache_that_one_publisher_asks_for_is_not_taken_for_anothers(catalogue):
+    own, others, bare = (
+        catalogue.models.find(name).quant.narrows_cache
+        for name in ("nvidia/Qwen3-30B-A3B-NVFP4", "RedHatAI/Qwen3-30B-A3B-NVFP4", "/models/Qwen3-30B-A3B-NVFP4")
+    )
+    assert (own, others, bare) == ("modelopt", "", "")
+
+
+def test_a_gguf_file_is_refused_with_what_can_be_asked_instead(catalogue):
+    with pytest.raises(InputRejected, match="the checkpoint that it was made from"):
+        catalogue.models.find("bartowski/Qwen2.5-7B-Instruct-GGUF")

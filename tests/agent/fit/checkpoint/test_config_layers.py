@@ -241,3 +241,16 @@ def test_sparse_attention_brings_its_indexer():
         for more in ({}, {"index_topk": 64})
     )
     assert (plain.index_bytes, sparse.index_bytes) == (None, 132)
+    (named,) = decoder(num_attention_heads=4, intermediate_size=8, model_type="glm_moe_dsa", **latent).layers
+    assert named.index_bytes == 132
+
+
+def test_layers_may_be_named_dense_or_sparse_one_by_one():
+    layers = decoder(
+        num_attention_heads=4,
+        intermediate_size=100,
+        num_experts=8,
+        moe_intermediate_size=10,
+        mlp_layer_types=["dense", "sparse", "sparse", "sparse"],
+    ).layers
+    assert {(g.count, g.intermediate, g.experts) for g in layers} == {(1, 100, 0), (3, 0, 8)}
