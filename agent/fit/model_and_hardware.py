@@ -134,6 +134,7 @@ class TowerFacts:
             batch's figure or the estimate counts.
         sharded: True when the tower is split under tensor parallelism.
         splittable: An item may be split over steps (the model does not attend to it as a whole).
+        unseen: What its profile run takes was never recorded, and no relative tells.
     """
 
     params: int
@@ -143,6 +144,7 @@ class TowerFacts:
     profile_bytes_per_token: int | None = None
     sharded: bool = False
     splittable: bool = False
+    unseen: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

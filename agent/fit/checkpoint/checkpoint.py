@@ -211,7 +211,7 @@ def _shape(layers: tuple[LayerGroup, ...]) -> list[tuple[Any, ...]]:
 
 def _tower(count: TensorCount, group: TensorGroup, base: int) -> TowerFacts | None:
     held = count.by_group.get(group, 0)
-    return TowerFacts(params=held // base) if held else None
+    return TowerFacts(params=held // base, unseen=True) if held else None
 
 
 def _with_relative(facts: ModelFacts, known: tuple[ModelFacts, ...]) -> ModelFacts:
@@ -222,7 +222,7 @@ def _with_relative(facts: ModelFacts, known: tuple[ModelFacts, ...]) -> ModelFac
         if (entry.hidden, entry.layer_count, entry.vocab) == (facts.hidden, facts.layer_count, facts.vocab)
     ]
     if not alike:
-        return facts
+        return _with_towers(facts, known)
     kin = next((entry for entry in alike if _last_word(entry.name) == _last_word(facts.name)), alike[0])
     return replace(
         facts,
@@ -236,6 +236,16 @@ def _with_relative(facts: ModelFacts, known: tuple[ModelFacts, ...]) -> ModelFac
         unmodelled=facts.unmodelled or kin.unmodelled,
         assumptions=(*facts.assumptions, f"oldest vLLM and profiled image size as for {kin.name}"),
     )
+
+
+def _with_towers(facts: ModelFacts, known: tuple[ModelFacts, ...]) -> ModelFacts:
+    """Borrow what profiling images takes from the bundled model of this architecture that takes most."""
+    kin = [entry for entry in known if entry.architecture == facts.architecture and entry.vision is not None]
+    if not kin or facts.vision is None:
+        return facts
+    most = max(kin, key=lambda entry: (entry.vision and entry.vision.profile_bytes_per_token) or 0)
+    told = f"size and memory of a profiled image as for {most.name}"
+    return replace(facts, vision=_lend(facts.vision, most.vision), assumptions=(*facts.assumptions, told))
 
 
 def _lend(read: TowerFacts | None, kin: TowerFacts | None) -> TowerFacts | None:

@@ -150,6 +150,10 @@ def _judge_model(model: ModelFacts, flags: Flags, rules: VersionRules, findings:
         findings.doubts.append(model.unmodelled)
     if _keeps_a_whole_video(model, flags, rules):
         findings.left_out.append("the encoder cache of a profiled video, 2.3 GiB and more, is not modelled before 0.13")
+    towers = ((TensorGroup.VISION, model.vision), (TensorGroup.AUDIO, model.audio))
+    unseen = [group.value for group, tower in towers if tower and tower.unseen and tower_is_built(group, tower, flags)]
+    if unseen and not flags.skip_mm_profiling:
+        findings.left_out.append(f"what the profile run of its {' and '.join(unseen)} tower takes was not recorded")
     mamba2 = any(layer.recurrent is not None and layer.recurrent.is_mamba2 for layer in model.layers)
     asked = rules.caches_recurrent_prefixes if flags.enable_prefix_caching is None else flags.enable_prefix_caching
     if mamba2 and rules.keeps_mamba2_states and asked:

@@ -337,3 +337,17 @@ def test_a_config_may_ask_for_a_cache_of_8_bit_floats_and_a_flag_wins(ask_of, se
     by_config, wide = (ask_of(facts, flags, version=version) for flags in ("", "--kv-cache-dtype bfloat16"))
     assert by_config.kv_bytes_per_request.best * (2 if narrow else 1) == wide.kv_bytes_per_request.best
     assert any("fp8, as the checkpoint" in told for told in by_config.assumptions) is narrow
+
+
+def test_a_tower_that_nobody_saw_profiled_is_never_said_to_fit_unless_it_is_left_out(ask_of, catalogue):
+    """Profiling took 0.6 to 15 GiB, by model; a relative of the same architecture lends the most that was seen."""
+    seen = catalogue.models.find("Qwen/Qwen3.5-4B")
+    tensors = [*DECODER, ("model.visual.patch.weight", "BF16", [10, 10])]
+    strange = profile(PLAIN, tensors).facts
+    related = profile({**PLAIN, "architectures": [seen.architecture]}, tensors, bundled=[seen]).facts
+    assert (strange.vision.unseen, related.vision.unseen) == (True, False)
+    assert related.vision.profile_bytes_per_token == seen.vision.profile_bytes_per_token
+    assert ask_of(strange, "").fits is None
+    assert any("vision tower" in told for told in ask_of(strange, "").assumptions)
+    assert [ask_of(strange, flag).fits for flag in ("--language-model-only", "--skip-mm-profiling")] == [True, True]
+    assert ask_of(related, "").fits is True
