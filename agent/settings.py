@@ -2,10 +2,9 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from pydantic import Field, SecretStr
 
@@ -34,7 +33,7 @@ class Settings(Value):
         store: ``sqlite:FOLDER`` (embedded: state, control and queue stand in that folder) or ``firestore:PROJECT``.
         bus: ``embedded`` or ``pubsub:PROJECT``.
         pubsub_emulator: ``HOST:PORT`` of Google's Pub/Sub emulator; None is the real service.
-        platform: Where services run, such as ``cloud_run:PROJECT``; ``WORDS`` has them all.
+        platform: Where services run, such as ``cloud_run:PROJECT``; ``VARIABLES`` has them all.
         cloud_run_emulator: ``HOST:PORT`` of a stand-in for Cloud Run on this machine, for tests; None is the real one.
         logging_emulator: The same for Cloud Logging, as ``tpu_emulator`` is for Cloud TPU.
         container_apps_log_stream: Whether the log stream of container apps is read where Log Analytics has no row yet.
@@ -141,8 +140,7 @@ class Settings(Value):
         return Path(self.store.removeprefix("sqlite:"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Word:
+class _Variable(NamedTuple):
     """One environment variable: where it goes, how it is read, what it wants."""
 
     field: str
@@ -154,127 +152,105 @@ _BY_CREDENTIALS = ("kubernetes", "kubernetes:", "ec2", "ec2:")
 _WHEN = ("always", "uncertain", "never")
 _STAND_IN = "127.0.0.1:port of a stand-in on this machine, for tests and rehearsals"
 
-WORDS: dict[str, _Word] = {
-    "STORE": _Word(
-        field="store", read=values.scheme("sqlite:", "firestore:"), want="sqlite:<folder> | firestore:<project>"
-    ),
-    "BUS": _Word(field="bus", read=values.scheme("embedded", "pubsub:"), want="embedded | pubsub:<project>"),
-    "PUBSUB_EMULATOR_HOST": _Word(field="pubsub_emulator", read=values.host_and_port, want="host:port of an emulator"),
-    "PLATFORM": _Word(
-        field="platform",
-        read=values.scheme("rehearsal:", "cloud_run:", *_BY_CREDENTIALS, "container_apps:", "tpu_vm:", "host"),
-        want="rehearsal:<folder> | cloud_run:<project> | kubernetes[:<context>] | ec2[:<profile>] | "
+VARIABLES: Final[dict[str, _Variable]] = {
+    "STORE": _Variable("store", values.scheme("sqlite:", "firestore:"), "sqlite:<folder> | firestore:<project>"),
+    "BUS": _Variable("bus", values.scheme("embedded", "pubsub:"), "embedded | pubsub:<project>"),
+    "PUBSUB_EMULATOR_HOST": _Variable("pubsub_emulator", values.host_and_port, "host:port of an emulator"),
+    "PLATFORM": _Variable(
+        "platform",
+        values.scheme("rehearsal:", "cloud_run:", *_BY_CREDENTIALS, "container_apps:", "tpu_vm:", "host"),
+        "rehearsal:<folder> | cloud_run:<project> | kubernetes[:<context>] | ec2[:<profile>] | "
         "container_apps:<subscription> | tpu_vm:<project> | host",
     ),
-    "CLOUD_RUN_EMULATOR_HOST": _Word(field="cloud_run_emulator", read=values.loopback, want=_STAND_IN),
-    "TPU_EMULATOR_HOST": _Word(field="tpu_emulator", read=values.loopback, want=_STAND_IN),
-    "CLOUD_LOGGING_EMULATOR_HOST": _Word(field="logging_emulator", read=values.loopback, want=_STAND_IN),
-    "CONTAINER_APPS_LOG_STREAM": _Word(
-        field="container_apps_log_stream",
-        read=values.switch,
-        want="on | off: read replicas' log streams too; its right could open a shell, see docs/container-apps.md",
+    "CLOUD_RUN_EMULATOR_HOST": _Variable("cloud_run_emulator", values.loopback, _STAND_IN),
+    "TPU_EMULATOR_HOST": _Variable("tpu_emulator", values.loopback, _STAND_IN),
+    "CLOUD_LOGGING_EMULATOR_HOST": _Variable("logging_emulator", values.loopback, _STAND_IN),
+    "CONTAINER_APPS_LOG_STREAM": _Variable(
+        "container_apps_log_stream",
+        values.switch,
+        "on | off: read replicas' log streams too; its right could open a shell, see docs/container-apps.md",
     ),
-    "SERVICES": _Word(field="services", read=values.file, want="the path of services.toml"),
-    "POLICY": _Word(field="policy", read=values.file, want="the path of policy.toml"),
-    "RECEIPT_KMS": _Word(field="receipt_kms", read=values.kms_key, want="projects/.../cryptoKeyVersions/N, a MAC key"),
-    "RECEIPT_KEY": _Word(field="receipt_key", read=values.secret, want="a secret of 32 bytes or more"),
-    "KILL_SWITCH": _Word(field="kill_switch", read=values.switch, want="on | off"),
-    "REHEARSAL_COMPRESSION": _Word(field="compression", read=values.number(1, 1e6), want="a factor >= 1"),
-    "REHEARSE_BY_FIT": _Word(field="rehearse_by_fit", read=values.switch, want="on | off"),
-    "APPROVAL_TTL_S": _Word(field="times.approval_s", read=values.seconds, want="seconds > 0"),
-    "COOL_OFF_S": _Word(field="times.cool_off_s", read=values.seconds, want="seconds > 0"),
-    "VERIFY_WINDOW_S": _Word(field="times.verify_s", read=values.seconds, want="seconds > 0"),
-    "QUIET_S": _Word(field="times.quiet_s", read=values.seconds, want="seconds > 0"),
-    "SETTLE_S": _Word(field="times.settle_s", read=values.seconds, want="seconds > 0"),
-    "POLL_S": _Word(field="times.poll_s", read=values.seconds, want="seconds > 0"),
-    "LEASE_S": _Word(field="times.lease_s", read=values.seconds, want="seconds > 0"),
-    "RENOTIFY_AFTER_S": _Word(field="times.renotify_s", read=values.seconds, want="seconds > 0"),
-    "RENOTIFY_TIMES": _Word(
-        field="times.renotify_times", read=values.whole(0, 10), want="a whole number from 0 (never) to 10"
+    "SERVICES": _Variable("services", values.file, "the path of services.toml"),
+    "POLICY": _Variable("policy", values.file, "the path of policy.toml"),
+    "RECEIPT_KMS": _Variable("receipt_kms", values.kms_key, "projects/.../cryptoKeyVersions/N, a MAC key"),
+    "RECEIPT_KEY": _Variable("receipt_key", values.secret, "a secret of 32 bytes or more"),
+    "KILL_SWITCH": _Variable("kill_switch", values.switch, "on | off"),
+    "REHEARSAL_COMPRESSION": _Variable("compression", values.number(1, 1e6), "a factor >= 1"),
+    "REHEARSE_BY_FIT": _Variable("rehearse_by_fit", values.switch, "on | off"),
+    "APPROVAL_TTL_S": _Variable("times.approval_s", values.seconds, "seconds > 0"),
+    "COOL_OFF_S": _Variable("times.cool_off_s", values.seconds, "seconds > 0"),
+    "VERIFY_WINDOW_S": _Variable("times.verify_s", values.seconds, "seconds > 0"),
+    "QUIET_S": _Variable("times.quiet_s", values.seconds, "seconds > 0"),
+    "SETTLE_S": _Variable("times.settle_s", values.seconds, "seconds > 0"),
+    "POLL_S": _Variable("times.poll_s", values.seconds, "seconds > 0"),
+    "LEASE_S": _Variable("times.lease_s", values.seconds, "seconds > 0"),
+    "RENOTIFY_AFTER_S": _Variable("times.renotify_s", values.seconds, "seconds > 0"),
+    "RENOTIFY_TIMES": _Variable("times.renotify_times", values.whole(0, 10), "a whole number from 0 (never) to 10"),
+    "MODEL_ENDPOINTS": _Variable(
+        "model_endpoints",
+        values.listed,
+        "base URLs, separated by commas; recorded:FILE replays answers, and keeps those of a URL beside it",
     ),
-    "MODEL_ENDPOINTS": _Word(
-        field="model_endpoints",
-        read=values.listed,
-        want="base URLs, separated by commas; recorded:FILE replays answers, and keeps those of a URL beside it",
+    "MODEL_NAME": _Variable("model_name", str, "a model name"),
+    "MODEL_API_KEY": _Variable("model_api_key", values.secret, "a secret"),
+    "MODEL_ASK_WHEN": _Variable("model_ask_when", values.one_of(*_WHEN), " | ".join(_WHEN)),
+    "MODEL_WAKE_WHEN": _Variable("model_wake_when", values.one_of(*_WHEN), " | ".join(_WHEN)),
+    "MODEL_FOLLOW_UP": _Variable("model_may_ask", values.switch, "on | off"),
+    "MODEL_USD_PER_MILLION_IN": _Variable("model_usd_in", values.number(0, 1e6), "USD per million tokens of questions"),
+    "MODEL_USD_PER_MILLION_OUT": _Variable("model_usd_out", values.number(0, 1e6), "USD per million tokens of answers"),
+    "SLACK_TOKEN": _Variable("slack_token", values.secret, "a bot token"),
+    "SLACK_SIGNING_SECRET": _Variable("slack_signing_secret", values.secret, "the app's signing secret"),
+    "SLACK_API_URL": _Variable("slack_api_url", values.slack_api, "Slack's API, as https://slack-gov.com/api/"),
+    "SLACK_CHANNEL": _Variable("slack_channel", str, "a channel id"),
+    "WEBHOOK_URLS": _Variable("webhook_urls", values.listed, "https URLs, separated by commas"),
+    "WEBHOOK_SECRETS": _Variable(
+        "webhook_secrets", values.whsecs, "whsec_ secrets of 24 to 64 bytes, separated by commas"
     ),
-    "MODEL_NAME": _Word(field="model_name", read=str, want="a model name"),
-    "MODEL_API_KEY": _Word(field="model_api_key", read=values.secret, want="a secret"),
-    "MODEL_ASK_WHEN": _Word(field="model_ask_when", read=values.one_of(*_WHEN), want=" | ".join(_WHEN)),
-    "MODEL_WAKE_WHEN": _Word(field="model_wake_when", read=values.one_of(*_WHEN), want=" | ".join(_WHEN)),
-    "MODEL_FOLLOW_UP": _Word(field="model_may_ask", read=values.switch, want="on | off"),
-    "MODEL_USD_PER_MILLION_IN": _Word(
-        field="model_usd_in", read=values.number(0, 1e6), want="USD per million tokens of questions"
+    "WEBHOOK_DECIDERS": _Variable(
+        "webhook_deciders", values.deciders, "identity=whsec_secret pairs, separated by commas"
     ),
-    "MODEL_USD_PER_MILLION_OUT": _Word(
-        field="model_usd_out", read=values.number(0, 1e6), want="USD per million tokens of answers"
+    "PAGERDUTY_ROUTING_KEY": _Variable(
+        "pagerduty_routing_key", values.routing_key, "the integration key of an Events API v2 integration"
     ),
-    "SLACK_TOKEN": _Word(field="slack_token", read=values.secret, want="a bot token"),
-    "SLACK_SIGNING_SECRET": _Word(field="slack_signing_secret", read=values.secret, want="the app's signing secret"),
-    "SLACK_API_URL": _Word(
-        field="slack_api_url", read=values.slack_api, want="Slack's API, as https://slack-gov.com/api/"
+    "PAGERDUTY_URL": _Variable(
+        "pagerduty_url", values.own_address, "PagerDuty's Events API, as https://events.eu.pagerduty.com"
     ),
-    "SLACK_CHANNEL": _Word(field="slack_channel", read=str, want="a channel id"),
-    "WEBHOOK_URLS": _Word(field="webhook_urls", read=values.listed, want="https URLs, separated by commas"),
-    "WEBHOOK_SECRETS": _Word(
-        field="webhook_secrets", read=values.whsecs, want="whsec_ secrets of 24 to 64 bytes, separated by commas"
+    "PAGERDUTY_SECRETS": _Variable(
+        "pagerduty_secrets", values.pagerduty_secrets, "signing secrets of a v3 webhook, with commas"
     ),
-    "WEBHOOK_DECIDERS": _Word(
-        field="webhook_deciders", read=values.deciders, want="identity=whsec_secret pairs, separated by commas"
+    "NOTIFY_TARGETS": _Variable(
+        "notify_targets",
+        values.notify_targets,
+        "NAME=URL or NAME[EVENT,...]=URL of targets that are only told, separated by white space",
     ),
-    "PAGERDUTY_ROUTING_KEY": _Word(
-        field="pagerduty_routing_key",
-        read=values.routing_key,
-        want="the integration key of an Events API v2 integration",
+    "INGEST_SECRETS": _Variable("ingest_secrets", values.pairs_of, "source=secret pairs, separated by commas"),
+    "SERVICE_API_KEYS": _Variable(
+        "service_api_keys", values.pairs_of, "name=key pairs of watched servers, separated by commas"
     ),
-    "PAGERDUTY_URL": _Word(
-        field="pagerduty_url",
-        read=values.own_address,
-        want="PagerDuty's Events API, as https://events.eu.pagerduty.com",
+    "HF_TOKEN": _Variable("hub_token", values.secret, "a Hugging Face token, for checkpoints behind a licence"),
+    "HF_ENDPOINT": _Variable("hub_url", values.own_address, "the https:// address of the model hub"),
+    "HF_HUB_OFFLINE": _Variable("hub_offline", values.switch, "on | off: never ask the model hub"),
+    "RESTART_COMMAND": _Variable("restart_command", values.command, "a command, quoted as for a shell"),
+    "PUBLIC_URL": _Variable("public_url", str, "the URL under which people reach the console"),
+    "IAP_AUDIENCE": _Variable("iap_audience", str, "the audience of the IAP assertion"),
+    "DECIDE_URL": _Variable("decide_url", values.own_address, "the https:// address of `decide`"),
+    "ID_TOKEN_AUDIENCES": _Variable(
+        "id_token_audiences", values.listed, "audiences of operators' ID tokens, separated by commas"
     ),
-    "PAGERDUTY_SECRETS": _Word(
-        field="pagerduty_secrets", read=values.pagerduty_secrets, want="signing secrets of a v3 webhook, with commas"
+    "ID_TOKEN_COMMAND": _Variable("id_token_command", values.command, "a quoted command that prints an ID token"),
+    "FORM_KEY": _Variable("form_key", values.secret, "a secret of 32 bytes or more"),
+    "BIND": _Variable("bind", lambda raw: str(ip_address(raw)), "an IP address of this machine"),
+    "LEASE": _Variable("lease", lease_name, "namespace/name of a Lease, without which `up` waits"),
+    "LOG_JSON": _Variable("log_json", values.switch, "on | off"),
+    "OTEL_EXPORTER_OTLP_ENDPOINT": _Variable(
+        "otlp_endpoint", values.or_else(None), "the address of an OTLP collector; unset sends no traces"
     ),
-    "NOTIFY_TARGETS": _Word(
-        field="notify_targets",
-        read=values.notify_targets,
-        want="NAME=URL or NAME[EVENT,...]=URL of targets that are only told, separated by white space",
-    ),
-    "INGEST_SECRETS": _Word(
-        field="ingest_secrets", read=values.pairs_of, want="source=secret pairs, separated by commas"
-    ),
-    "SERVICE_API_KEYS": _Word(
-        field="service_api_keys", read=values.pairs_of, want="name=key pairs of watched servers, separated by commas"
-    ),
-    "HF_TOKEN": _Word(
-        field="hub_token", read=values.secret, want="a Hugging Face token, for checkpoints behind a licence"
-    ),
-    "HF_ENDPOINT": _Word(field="hub_url", read=values.own_address, want="the https:// address of the model hub"),
-    "HF_HUB_OFFLINE": _Word(field="hub_offline", read=values.switch, want="on | off: never ask the model hub"),
-    "RESTART_COMMAND": _Word(field="restart_command", read=values.command, want="a command, quoted as for a shell"),
-    "PUBLIC_URL": _Word(field="public_url", read=str, want="the URL under which people reach the console"),
-    "IAP_AUDIENCE": _Word(field="iap_audience", read=str, want="the audience of the IAP assertion"),
-    "DECIDE_URL": _Word(field="decide_url", read=values.own_address, want="the https:// address of `decide`"),
-    "ID_TOKEN_AUDIENCES": _Word(
-        field="id_token_audiences", read=values.listed, want="audiences of operators' ID tokens, separated by commas"
-    ),
-    "ID_TOKEN_COMMAND": _Word(
-        field="id_token_command", read=values.command, want="a quoted command that prints an ID token"
-    ),
-    "FORM_KEY": _Word(field="form_key", read=values.secret, want="a secret of 32 bytes or more"),
-    "BIND": _Word(field="bind", read=lambda raw: str(ip_address(raw)), want="an IP address of this machine"),
-    "LEASE": _Word(field="lease", read=lease_name, want="namespace/name of a Lease, without which `up` waits"),
-    "LOG_JSON": _Word(field="log_json", read=values.switch, want="on | off"),
-    "OTEL_EXPORTER_OTLP_ENDPOINT": _Word(
-        field="otlp_endpoint", read=values.or_else(None), want="the address of an OTLP collector; unset sends no traces"
-    ),
-    "OTEL_EXPORTER_OTLP_PROTOCOL": _Word(
-        field="otlp_protocol", read=values.or_else("http/protobuf"), want="http/protobuf"
-    ),
-    "OTEL_TRACES_EXPORTER": _Word(field="traces_exporter", read=values.or_else("otlp"), want="otlp | none"),
-    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": _Word(
-        field="genai_content",
-        read=values.or_else("no_content"),
-        want="NO_CONTENT | SPAN_ONLY: whether questions to the model, and its answers, stand in spans",
+    "OTEL_EXPORTER_OTLP_PROTOCOL": _Variable("otlp_protocol", values.or_else("http/protobuf"), "http/protobuf"),
+    "OTEL_TRACES_EXPORTER": _Variable("traces_exporter", values.or_else("otlp"), "otlp | none"),
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": _Variable(
+        "genai_content",
+        values.or_else("no_content"),
+        "NO_CONTENT | SPAN_ONLY: whether questions to the model, and its answers, stand in spans",
     ),
 }
 
@@ -298,24 +274,24 @@ def read_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
     fields: dict[str, Any] = {}
     times: dict[str, Any] = {}
     mistakes: list[str] = []
-    for name, word in WORDS.items():
+    for name, variable in VARIABLES.items():
         raw = env.get(name)
         if raw is None:
             continue
         try:
-            value = word.read(raw)
+            value = variable.read(raw)
         except values.Mistake as error:
             mistakes.append(f"{name}: {error}")
             continue
         except ValueError:
-            secret = word.read is values.secret or any(part in name for part in ("SECRET", "KEY", "TOKEN"))
+            secret = variable.read is values.secret or any(part in name for part in ("SECRET", "KEY", "TOKEN"))
             shown = "set to something else" if secret else repr(raw)
-            mistakes.append(f"{name} is {shown}, want {word.want}")
+            mistakes.append(f"{name} is {shown}, want {variable.want}")
             continue
-        if word.field.startswith("times."):
-            times[word.field.removeprefix("times.")] = value
+        if variable.field.startswith("times."):
+            times[variable.field.removeprefix("times.")] = value
         else:
-            fields[word.field] = value
+            fields[variable.field] = value
     settings = Settings(**(fields | {"times": Times(**times)} | overrides)) if not mistakes else None
     mistakes += _together(settings) if settings is not None else []
     if mistakes or settings is None:

@@ -1,6 +1,6 @@
 """The page of settings, generated from what settings.py reads."""
 
-from agent.settings import EXAMPLES, WORDS, Settings
+from agent.settings import EXAMPLES, VARIABLES, Settings
 
 HEAD = """# Settings
 
@@ -16,8 +16,8 @@ def page() -> str:
     """Return the page as Markdown."""
     defaults = Settings()
     rows = [
-        f"| `{name}` | {word.want.replace('|', chr(92) + '|')} | {_default(defaults, word.field)} |"
-        for name, word in WORDS.items()
+        f"| `{name}` | {variable.want.replace('|', chr(92) + '|')} | {_default(defaults, variable.field)} |"
+        for name, variable in VARIABLES.items()
     ]
     return HEAD + "\n".join(rows) + "\n"
 

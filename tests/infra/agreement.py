@@ -11,7 +11,7 @@ from agent.core.intake.origin import CANARY_LOG
 from agent.entrypoints.metrics.catalogue import HISTORY, PRESENT
 from agent.ports.bus import Topic
 from agent.ports.stage_context import Owner
-from agent.settings import WORDS, Settings
+from agent.settings import VARIABLES, Settings
 
 # Settings that an installation in the cloud does not choose: of machines, or made by Terraform itself.
 MADE = {"STORE", "BUS", "PLATFORM", "SERVICES", "POLICY", "IAP_AUDIENCE", "RECEIPT_KMS", "DECIDE_URL"}
@@ -69,8 +69,8 @@ def code_of(root):
     return Code(
         entry_points=entries,
         topics=frozenset(t.value for t in Topic),
-        settings=frozenset(WORDS),
-        secrets=frozenset(name for name, word in WORDS.items() if _is_secret(word.field)),
+        settings=frozenset(VARIABLES),
+        secrets=frozenset(name for name, variable in VARIABLES.items() if _is_secret(variable.field)),
         deciders=frozenset(owner.value for owner in DECIDERS),
         canary=CANARY_LOG,
         events=_events(text),

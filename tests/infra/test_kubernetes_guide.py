@@ -10,7 +10,7 @@ from agent.entrypoints.cli.command_table import COMMANDS
 from agent.entrypoints.http.ingest import INGEST_PATH, PROOF_HEADER, SHAPES_OF
 from agent.entrypoints.http.kubernetes_token import AUDIENCE
 from agent.entrypoints.monitor.log_monitor import MOST_STREAMS
-from agent.settings import WORDS
+from agent.settings import VARIABLES
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_every_file_that_is_named_exists(root, guide):
 
 
 def test_every_setting_that_is_named_is_read(guide):
-    known = set(WORDS) | {"BASE", "PLAN", "REGISTRY", "PROJECT", "LOCATION", "CLUSTER", "CONTEXT", "NAME"}
+    known = set(VARIABLES) | {"BASE", "PLAN", "REGISTRY", "PROJECT", "LOCATION", "CLUSTER", "CONTEXT", "NAME"}
     assert set(re.findall(r"`([A-Z][A-Z_]{3,})(?:=[^`]*)?`", guide)) <= known
     assert {"LEASE", "INGEST_SECRETS"} <= set(re.findall(r"[A-Z_]{4,}", guide))
 
