@@ -11,7 +11,7 @@ from agent.app.azure_environment import app_ref, watched_apps
 from agent.core.service.services import parse_services
 from agent.entrypoints.cli.command_table import COMMANDS
 from agent.entrypoints.http.ingest import SHAPES_OF
-from agent.settings import WORDS, read_settings
+from agent.settings import VARIABLES, read_settings
 
 ID = "00000000-1111-2222-3333-444444444444"
 
@@ -35,7 +35,7 @@ def test_files_commands_and_settings_are_there(root, guide):
     for path in re.findall(r"(?:deploy|docs|tests)/[\w./-]+\w", guide):
         assert (root / path).exists(), path
     assert set(re.findall(r"^sre-agent (\w+)", guide, re.MULTILINE)) <= set(COMMANDS)
-    assert set(re.findall(r"\b(PLATFORM|SERVICES|INGEST_SECRETS|CONTAINER_APPS_LOG_STREAM)=", guide)) <= set(WORDS)
+    assert set(re.findall(r"\b(PLATFORM|SERVICES|INGEST_SECRETS|CONTAINER_APPS_LOG_STREAM)=", guide)) <= set(VARIABLES)
     assert SHAPES_OF["azure"] == {"azure_alert", "container_apps"}
     for name in ("role.json", "role-log-stream.json"):
         role = json.loads((root / "deploy" / "azure" / name).read_text())

@@ -14,7 +14,7 @@ from agent.core.intake.eventbridge import ALARM, CALL, INSTANCE, SPOT
 from agent.core.service.services import parse_services
 from agent.entrypoints.cli.command_table import COMMANDS
 from agent.entrypoints.http.ingest import INGEST_PATH, PROOF_HEADER, SHAPES_OF
-from agent.settings import WORDS
+from agent.settings import VARIABLES
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_its_commands_and_settings_exist(guide):
     lines = [line for line in blocks.splitlines() if "sre-agent " in line and not line.startswith("aws")]
     assert len(lines) == 3
     for line in lines:
-        assert {w.split("=")[0] for w in line.split() if re.match(r"[A-Z_]+=", w)} <= set(WORDS)
+        assert {w.split("=")[0] for w in line.split() if re.match(r"[A-Z_]+=", w)} <= set(VARIABLES)
         assert re.search(r"sre-agent (\w+)", line)[1] in COMMANDS
 
 

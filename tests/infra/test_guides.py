@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.core.incident.phase import Phase
-from agent.settings import WORDS
+from agent.settings import VARIABLES
 from tests.infra import security_page, terraform_text
 from tests.infra import test_deploy as deploying
 
@@ -53,7 +53,7 @@ def test_the_guides_name_only_what_exists(root, cloud):
     for output in re.findall(r"output `(\w+)`", guide(root, "install-gcp")):
         assert output in cloud.outputs, output
     named = set(re.findall(r'"([A-Z][A-Z_]{4,})":', guide(root, "install-gcp") + guide(root, "operate")))
-    assert named <= set(WORDS)
+    assert named <= set(VARIABLES)
 
 
 def test_the_commands_of_the_guides_are_understood_by_gcloud(root, missing):

@@ -8,7 +8,7 @@ import yaml
 
 from agent.core.service.services import parse_services
 from agent.core.service.workload_ref import workload_ref
-from agent.settings import WORDS, read_settings
+from agent.settings import VARIABLES, read_settings
 
 STABLE_SINCE_1_21 = {
     "Namespace": "v1",
@@ -159,7 +159,7 @@ def test_the_environment_is_settings_that_are_read(pod):
     """Every variable is a setting, and all of them together are valid, but for the files of the config map."""
     (container,) = pod["containers"]
     environ = {row["name"]: row["value"] for row in container["env"]}
-    assert environ.keys() <= WORDS.keys()
+    assert environ.keys() <= VARIABLES.keys()
     files = {name for name in ("SERVICES", "POLICY") if environ[name].startswith("/etc/sre-agent/")}
     settings = read_settings({name: said for name, said in environ.items() if name not in files})
     assert (settings.platform, settings.bind, settings.lease) == ("kubernetes", "0.0.0.0", "sre-agent/sre-agent")
