@@ -46,8 +46,16 @@ def require_unix(what: str) -> None:
 
 
 def user_name() -> str:
-    """Return who runs this process, as this machine names them; a container's user may have a number alone."""
+    """Return who runs this process, as this machine names them; a container's user may have a number alone.
+
+    Raises:
+        InputRejected: Windows, with no USERNAME set.
+    """
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # before and since Python 3.13
         return f"uid-{os.getuid()}"
+    except ImportError as error:
+        raise InputRejected(
+            "nothing was done", why="nobody knows who runs this command", hint="set USERNAME, or give --by NAME"
+        ) from error

@@ -83,6 +83,15 @@ def test_a_user_without_a_name_has_a_number(monkeypatch: pytest.MonkeyPatch) -> 
     assert done.stdout == "uid-54321\n", done.stderr
 
 
+def test_a_user_of_windows_without_a_name_is_asked_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no module pwd, and no number to fall back on; nobody decides in the name of somebody unknown."""
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setitem(sys.modules, "pwd", None)
+    with pytest.raises(InputRejected, match=r"nobody knows who runs this command\. Hint: set USERNAME, or give --by"):
+        user_name()
+
+
 def test_an_older_python_is_told_so() -> None:
     """From a checkout nothing but this asks; pip refuses a wheel by its metadata."""
     program = "import sys; sys.version_info = (3, 10, 13); import agent"

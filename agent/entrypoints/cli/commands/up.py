@@ -61,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
     from agent.app.operating_system import require_unix
 
     require_unix("the service was not started")
+    from agent.app.required_extras import require_extras
     from agent.app.state_lock import state_lock
     from agent.entrypoints.cli.local_settings import require_local_settings
     from agent.entrypoints.console.serve import claim
@@ -78,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
         args.example = _example(args.example)
     with claim(args.port, args.bind) as held:
         settings = read_settings(**_overrides(args, held.getsockname()[1]))
+        require_extras(settings)
         configure_log(as_json=settings.log_json)
         stopping = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
