@@ -14,6 +14,7 @@ from agent.presentation.changes import changed_so_far
 from agent.presentation.freeze_text import approvals_text
 from agent.presentation.measured import how_checked
 from agent.presentation.phase_words import Tone, phase_words
+from agent.presentation.plan_title import plan_title
 
 
 class Standing(Value):
@@ -99,11 +100,18 @@ def way(incident: Incident) -> tuple[WayStep, ...]:
     if incident.phase in ENDS:  # another plan is asked for, and not made yet
         return ()
     at = next(n for n, (_, phases) in enumerate(_WAY) if incident.phase in phases)
+    at -= _is_undone_task(incident)
     states = [StepState.DONE if n < at else StepState.NOW if n == at else StepState.TODO for n in range(len(_WAY))]
     renamed = _PERSON_WAY if _by_person(incident) else _REQUEST_WAY if incident.request is not None else {}
     return tuple(
         WayStep(label=renamed.get(label, label), state=state) for (label, _), state in zip(_WAY, states, strict=True)
     )
+
+
+def task_holder(incident: Incident) -> str:
+    """Return who took on the present plan, a task that is not over; empty where it is none, or nobody did."""
+    under_way = incident.phase in {_P.APPROVED, _P.APPLYING, _P.VERIFYING}
+    return _who(incident) if _by_person(incident) and under_way else ""
 
 
 def moves(incident: Incident, now: datetime) -> bool:
@@ -127,6 +135,13 @@ _SAY_IT_THEMSELVES = frozenset({_P.APPLYING, _P.VERIFYING, _P.ROLLING_BACK, _P.R
 
 def _by_person(incident: Incident) -> bool:
     return incident.plan is not None and incident.plan.by_person
+
+
+def _is_undone_task(incident: Incident) -> bool:
+    """Whether a person has a task, and neither they nor the service say that it is done."""
+    verification = incident.verification
+    open_ = incident.phase is Phase.VERIFYING and (verification is None or verification.verdict is None)
+    return _by_person(incident) and open_ and incident.task_done is None
 
 
 def _ran_out(incident: Incident, now: datetime) -> bool:
@@ -206,7 +221,8 @@ def _task(incident: Incident) -> str:
     if incident.task_done is not None:
         said = f"{incident.task_done.shown} says that the task is done"
         return f"{said}; whether the service works is being checked{until}."
-    return f"{_who(incident)} has this task. The agent changes nothing and watches for a healthy signal{until}."
+    task = plan_title(incident.require_plan()).rstrip(".")
+    return f"{_who(incident)} has this task: {task}. The agent changes nothing and watches for a healthy signal{until}."
 
 
 def _resolved(incident: Incident) -> str:

@@ -17,6 +17,7 @@ from agent.entrypoints.console.permission import READ_ONLY
 from agent.entrypoints.console.posted_form import failed, form_refusal, form_token, refused, speaker_of
 from agent.errors import SreError
 from agent.presentation.responders import responders_text
+from agent.presentation.standing import task_holder
 from agent.stages.incident_command import CommandRequest
 from agent.stages.shared.approval import refusal_of_person
 
@@ -79,12 +80,17 @@ def command_forms(console: PageContext, person: Person, incident: Incident) -> C
         objection = f"{barred[:1].upper()}{barred[1:]}."
     return CommandForms(
         token=form_token(console, viewer.cookie, FORM, incident.id, person),
-        possible=() if objection else possible(incident),
+        possible=() if objection else _offered(incident),
         objection=objection,
         by_token=viewer.by_token,
         people=responders_text(incident),
         plan_digest=incident.plan.digest if incident.plan is not None else "",
     )
+
+
+def _offered(incident: Incident) -> tuple[Command, ...]:
+    """What goes with its phase; whoever took the task on need not say that they saw the incident."""
+    return tuple(c for c in possible(incident) if c is not Command.ACKNOWLEDGE or not task_holder(incident))
 
 
 def _asked(incident: Incident, command: Command, person: Person) -> CommandRequest:

@@ -1,6 +1,6 @@
 """Who takes care of an incident is said in one line, and nothing where nobody does."""
 
-from agent.core.decision.decision import Channel
+from agent.core.decision.decision import Channel, Choice
 from agent.core.decision.person_act import PersonAct
 from agent.presentation.responders import owner_text, responders_text
 
@@ -22,3 +22,12 @@ def test_where_nobody_has_reacted_it_says_when_people_are_reminded(stage):
 
 def test_an_owner_is_named_before_the_channel_through_which_they_are_reached():
     assert [owner_text(owner) for owner in ("slack:#llm", "console")] == ["#llm (slack)", "console"]
+
+
+def test_who_took_a_task_on_has_it_until_it_is_over(stage, scenes):
+    incident = stage.waiting(make=scenes.person_plan)
+    assert responders_text(incident) == "not acknowledged; reminder at 14:46 UTC"
+    taken = stage.said(incident, Choice.APPROVE, who="ada")
+    assert responders_text(taken) == "task taken on by ada (not verified)"
+    plain = stage.said(stage.waiting("other"), Choice.APPROVE, who="ada")
+    assert responders_text(plain) == ""
