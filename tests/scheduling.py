@@ -4,17 +4,18 @@ import pytest
 from xdist.scheduler import LoadGroupScheduling
 
 IN_PROCESS = ("tests/agent/", "tests/architecture/")  # short tests, which mostly compute
+BY_FILE = (*IN_PROCESS, "tests/infra/", "tests/examples/")  # the others here share what a file has set up
 
 
 class FilesAndGroups(LoadGroupScheduling):
-    """A group is one piece of work, and so is a file of short tests; a long test stands alone.
+    """A group is one piece of work, and so is a file of short tests, or of tests that share a set-up; a long test stands alone.
 
     By the test alone, pytest-xdist looks through all pieces again for each of thousands.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         group = super()._split_scope(nodeid)
-        return nodeid.split("::", maxsplit=1)[0] if group.startswith(IN_PROCESS) else group
+        return nodeid.split("::", maxsplit=1)[0] if group.startswith(BY_FILE) else group
 
 
 def order(item: pytest.Item) -> int:

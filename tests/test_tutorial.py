@@ -7,10 +7,16 @@ import shlex
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from agent.adapters.store.sqlite.database import SqliteDatabase
+from agent.adapters.store.sqlite.schema import Kind
+from agent.adapters.store.sqlite.store import SqliteStore
+from agent.core.incident.phase import Phase
+from agent.ports.store import Query
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,7 +38,10 @@ def folder(tmp_path_factory):
             cwd=place, env=environ(place), stdout=log, stderr=subprocess.STDOUT,
         )  # fmt: skip
     try:
-        until(lambda: "ASKED" in run(place, "incidents list --json").stdout, limit_s=90)
+        until((place / "state" / "sre.sqlite").exists, limit_s=90)
+        with closing(SqliteDatabase(place / "state" / "sre.sqlite", Kind.STATE)) as database:
+            store = SqliteStore(database)
+            until(lambda: any(i.phase is Phase.ASKED for i in store.incidents(Query())), limit_s=90)
         yield place
     finally:
         service.send_signal(signal.SIGTERM)

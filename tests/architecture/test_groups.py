@@ -24,6 +24,7 @@ def test_a_test_of_a_group_is_known_by_it_to_the_workers(request: pytest.Fixture
         "tests/agent/a/test_b.py::test_c[d::e]": "tests/agent/a/test_b.py",
         "tests/agent/a/test_b.py::TestB::test_c": "tests/agent/a/test_b.py",
         "tests/agent/a/test_b.py::test_c@kube": "kube",
+        "tests/infra/test_b.py::test_c[d]": "tests/infra/test_b.py",
         "tests/journeys/test_b.py::test_c[d]": "tests/journeys/test_b.py::test_c[d]",
         "tests/journeys/test_b.py::test_c[d]@kube": "kube",
     }.items(),
