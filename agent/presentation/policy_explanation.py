@@ -12,7 +12,10 @@ from agent.core.decision.limit_use import LimitUse
 from agent.core.decision.policy import Policy, Requirement
 from agent.core.decision.rule import Approver, Mode
 from agent.core.decision.self_approval import may_approve_own
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import BEFORE_DECISION, Phase
 from agent.core.plan.action import Action, ForPerson
+from agent.core.plan.plan import Plan
 from agent.core.value import Value
 from agent.presentation.freeze_text import STOPS, freeze_text
 from agent.presentation.limit_text import limit_text
@@ -251,3 +254,46 @@ def _what(action: Action) -> str:
     values = action.model_dump(mode="json", exclude={"kind"}, exclude_none=True)
     named = [f"{name}={value}" for name, value in values.items() if isinstance(value, str | int | float)][:3]
     return f"{action.kind} {' '.join(named)}".strip()
+
+
+def subject_of_request(incident: Incident) -> Subject:
+    """Return what is looked at of a request that has no plan yet."""
+    request = incident.request
+    assert request is not None, "an id that begins with rq- is a request's"
+    return Subject(
+        service=request.service,
+        actions=request.actions,
+        asker=request.asker,
+        asked_through=request.channel,
+        closed="" if incident.phase in BEFORE_DECISION else f"the request is {incident.phase}",
+    )
+
+
+def subject_of_plan(incident: Incident, plan: Plan) -> Subject:
+    """Return what is looked at of a plan, with the approvals that it has."""
+    approvals, request = incident.approvals, incident.request
+    given = approvals.given if approvals is not None else ()
+    return Subject(
+        service=plan.target.service,
+        actions=plan.actions,
+        asker=plan.asked_by,
+        asked_through=request.channel if request is not None else None,
+        unproved=plan.unproved,
+        over_budget=approvals.over_budget if approvals is not None else None,
+        given=tuple(a.name for a in given),
+        broken=tuple(name for a in given for name in a.breaks),
+        policy=plan.policy,
+        closed=_why_closed(incident, plan),
+        expires_at=plan.expires_at,
+    )
+
+
+def _why_closed(incident: Incident, plan: Plan) -> str:
+    if not incident.may_change and not plan.by_person:
+        return "it belongs to a replay, which changes nothing; replay it with --live"
+    if incident.phase in {Phase.PLANNED, Phase.ASKED}:
+        return ""
+    decision = incident.decision
+    by = f": {decision.answer} by {decision.shown}" if decision is not None and decision.plan == plan.id else ""
+    what = "request" if incident.request is not None else "incident"
+    return f"it cannot be answered any more, the {what} is {incident.phase}{by}"

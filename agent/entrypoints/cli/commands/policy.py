@@ -12,8 +12,7 @@ from agent.core.decision.limit_use import limit_uses
 from agent.core.plan.action import Action
 from agent.core.value import Value
 from agent.errors import InputRejected, SreError
-from agent.presentation.policy_explanation import Row, Subject, explain, is_allowed
-from agent.presentation.policy_subject import subject_of_plan, subject_of_request
+from agent.presentation.policy_explanation import Row, Subject, explain, is_allowed, subject_of_plan, subject_of_request
 
 if TYPE_CHECKING:
     from agent.core.decision.policy import Policy

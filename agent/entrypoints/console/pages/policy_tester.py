@@ -13,8 +13,7 @@ from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.page_context import PageContext, load_or_none
 from agent.errors import InputRejected, SreError
 from agent.ports.stage_context import StageContext
-from agent.presentation.policy_explanation import Row, Subject, explain, is_allowed
-from agent.presentation.policy_subject import subject_of_plan, subject_of_request
+from agent.presentation.policy_explanation import Row, Subject, explain, is_allowed, subject_of_plan, subject_of_request
 from agent.stages.check_change import check_change
 
 FIELDS: Final = ("set_flag", "unset_flag", "set_env", "scale", "concurrency", "resources", "model", "accelerator")
