@@ -38,11 +38,12 @@ class ReplyMeasurements:
         return Measurement(check=check, good=good, says=says[:2000], value=value, at=self._clock.now())
 
     def _tokens(self, reply: Reply) -> Measurement:
-        """The counter of an instance begins at 0: at least our own tokens must stand there, where it is the one."""
+        """A counter begins at 0: at least our own tokens must stand there, or another instance told its own."""
         if reply.counter is None or reply.tokens is None:
             return self.said(Check.TOKENS, "the token counter was not read", good=None)
         if reply.counter < reply.tokens:
-            return self.said(Check.TOKENS, "another instance told its counter", good=None, value=reply.counter)
+            says = f"the counter stands at {reply.counter:.0f}, below the {reply.tokens} tokens that we were given"
+            return self.said(Check.TOKENS, says, good=None, value=reply.counter)
         says = f"{reply.counter:.0f} tokens generated, {reply.tokens} of them for us"
         return self.said(Check.TOKENS, says, good=True, value=reply.counter)
 

@@ -29,6 +29,7 @@ from agent.adapters.platform.cloud_run.template import (
     text_of,
     traffic_of,
 )
+from agent.adapters.platform.refusals import no_such_revision, watched
 from agent.adapters.platform.traffic import LATEST, parsed_traffic
 from agent.core.change.verification import Measurement
 from agent.core.plan.action import NO_SERVICE, LifecycleOperation, applied
@@ -181,11 +182,7 @@ class CloudRunPlatform:
         current = self._api.service(self._name(service))
         found = self._api.revision(f"{current.name}/revisions/{revision}")
         if found is None:
-            raise InputRejected(
-                f"revision {revision!r} was not measured",
-                why=f"service {service!r} has none of that name",
-                hint="describe the service to see its revisions",
-            )
+            raise no_such_revision(revision, f"service {service!r} has none of that name")
         work = Work(service=current.name, aim=f"revisions/{revision}")
         return self._meter.measure(service, revision, rollout(work, None, current, found), current)
 
@@ -318,14 +315,7 @@ class CloudRunPlatform:
             )
 
     def _name(self, service: str) -> str:
-        found = self._names.get(service)
-        if found is None:
-            raise InputRejected(
-                f"service {service!r} is not on Cloud Run",
-                why=f"services.toml has {', '.join(sorted(self._names)) or 'none'} there",
-                hint="add it to services.toml",
-            )
-        return found
+        return watched(self._names, service, "Cloud Run")
 
     def _watched(self, name: str) -> None:
         if name not in self._names.values():

@@ -4,9 +4,9 @@ from typing import Any, Final
 
 from agent.adapters.platform.cloud_run.describe import condition_says, short, state_of
 from agent.adapters.platform.cloud_run.template import traffic_of
+from agent.adapters.platform.refusals import unknown_operation
 from agent.core.service.serving import Traffic
 from agent.core.value import Value
-from agent.errors import InputRejected
 from agent.ports.platform import Operation
 
 _AIMS: Final = frozenset({"revisions", "traffic", "scaling", "deletion"})
@@ -41,9 +41,7 @@ def work_of(name: str) -> Work:
     native, mark, rest = name.partition("#")
     parts = rest.rsplit("/", 2)
     if not mark or len(parts) != 3 or parts[1] not in _AIMS:
-        raise InputRejected(
-            f"operation {name!r} is unknown", why="it is no name of ours", hint="read back the effect's stamp"
-        )
+        raise unknown_operation(name, "it is no name of ours")
     return Work(service=parts[0], aim=f"{parts[1]}/{parts[2]}", native=native or None)
 
 

@@ -30,6 +30,7 @@ from agent.adapters.platform.container_apps.template import (
     version_token,
     was_stopped,
 )
+from agent.adapters.platform.refusals import no_such_revision, watched
 from agent.adapters.platform.traffic import parsed_traffic
 from agent.core.change.verification import Measurement
 from agent.core.plan.action import NO_SERVICE, LifecycleOperation, applied
@@ -168,11 +169,7 @@ class ContainerAppsPlatform:
         seen = self._seen(service)
         native = seen.ref.native(revision)
         if native != seen.newest and seen.revision(native) is None:
-            raise InputRejected(
-                f"revision {revision!r} was not measured",
-                why=f"{service!r} has none of that name",
-                hint="describe the service to see its revisions",
-            )
+            raise no_such_revision(revision, f"{service!r} has none of that name")
         work = Work(app=service, aim=f"revisions/{revision}")
         return self._meter.measure(seen, revision, rollout(work, seen, None))
 
@@ -322,14 +319,7 @@ class ContainerAppsPlatform:
         return self._api.seen(self._ref(service))
 
     def _ref(self, service: str) -> AppRef:
-        found = self._apps.get(service)
-        if found is None:
-            raise InputRejected(
-                f"service {service!r} is not on Container Apps",
-                why=f"services.toml has {', '.join(sorted(self._apps)) or 'none'} there",
-                hint="add it to services.toml",
-            )
-        return found
+        return watched(self._apps, service, "Container Apps")
 
 
 def _running(text: str) -> Json:

@@ -7,8 +7,8 @@ from agent.adapters.platform.container_apps.api import Asynchronous
 from agent.adapters.platform.container_apps.app_ref import Seen
 from agent.adapters.platform.container_apps.describe import state_of
 from agent.adapters.platform.container_apps.template import REVISION_TAG, STOP_TAG, traffic_of
+from agent.adapters.platform.refusals import unknown_operation
 from agent.core.value import Value
-from agent.errors import InputRejected
 from agent.ports.platform import Operation
 
 _AIMS: Final = frozenset({"revisions", "traffic", "scaling", "deletion"})
@@ -61,9 +61,7 @@ def work_of(name: str) -> Work:
     path, mark, rest = name.partition("#")
     parts = rest.split("/")
     if not mark or len(parts) != 3 or parts[1] not in _AIMS:
-        raise InputRejected(
-            f"operation {name!r} is unknown", why="it is no name of ours", hint="read back the effect's stamp"
-        )
+        raise unknown_operation(name, "it is no name of ours")
     return Work(app=parts[0], aim=f"{parts[1]}/{parts[2]}", path=path)
 
 

@@ -31,6 +31,7 @@ from agent.adapters.platform.ec2.power import (
     refuse_creation,
 )
 from agent.adapters.platform.ec2.target import Instance, UnitTarget, find_instance
+from agent.adapters.platform.refusals import no_shift, no_such_revision, unknown_operation, watched
 from agent.adapters.platform.server_flags import flag_without_effect
 from agent.adapters.platform.traffic import LATEST
 from agent.core.change.verification import Measurement
@@ -134,11 +135,8 @@ class Ec2Platform:
 
     def shift(self, service: str, *, revision: str, etag: str, effect_key: str, lease_end: LeaseEnd) -> Operation:  # noqa: ARG002 - refused, whoever asks
         """Refuse: a unit is one server, and it has all the traffic."""
-        raise InputRejected(
-            f"traffic of {service!r} was not shifted to {revision!r}",
-            why=f"an instance runs one server, and nothing was brought up beside it ({effect_key} at {etag})",
-            hint="no action needed: the newest start has the traffic",
-        )
+        why = f"an instance runs one server, and nothing was brought up beside it ({effect_key} at {etag})"
+        raise no_shift(service, revision, why)
 
     def find(self, service: str, effect_key: str) -> Operation | None:
         """Return the operation of an effect by its stamp in the ledger or the tags, or None."""
@@ -148,9 +146,7 @@ class Ec2Platform:
         """Return how far an operation has come."""
         words = name.split("/")
         if len(words) != 3 or words[0] != "ec2" or words[1] not in self._targets:
-            raise InputRejected(
-                f"operation {name!r} is unknown", why="no unit here is its own", hint="look into services.toml"
-            )
+            raise unknown_operation(name, "no unit here is its own", hint="look into services.toml")
         try:
             found = self.find(words[1], words[2])
         except NotDeployed as error:
@@ -175,11 +171,7 @@ class Ec2Platform:
             known = {e["revision"] for e in seen.report["effects"]} | {seen.ready_revision}
             if revision in known:
                 return self._meter(seen).not_newest(revision)
-            raise InputRejected(
-                f"revision {revision!r} was not measured",
-                why=f"{seen.target.says} has none of that name",
-                hint="describe the service to see its revisions",
-            )
+            raise no_such_revision(revision, f"{seen.target.says} has none of that name")
         return self._meter(seen).measure(message_of(seen))
 
     def server(self, service: str) -> ModelServer:
@@ -317,14 +309,7 @@ class Ec2Platform:
         return tuple(f"{row['VolumeId']} ({row['Size']} GiB {row['VolumeType']})" for row in rows)
 
     def _target(self, service: str) -> UnitTarget:
-        target = self._targets.get(service)
-        if target is None:
-            raise InputRejected(
-                f"service {service!r} is not on EC2",
-                why=f"services.toml has {', '.join(sorted(self._targets)) or 'none'} there",
-                hint="add it to services.toml",
-            )
-        return target
+        return watched(self._targets, service, "EC2")
 
 
 def _power_of(order: Order) -> str | None:

@@ -9,6 +9,7 @@ from agent.adapters.platform.host.measure import measurements, running_server
 from agent.adapters.platform.host.probe import Address, address_of, healthy
 from agent.adapters.platform.host.server import HostServer, last_line
 from agent.adapters.platform.host.state_file import StateFile, Transaction
+from agent.adapters.platform.refusals import no_shift, no_such_revision, unknown_operation
 from agent.adapters.platform.rehearsal.template import bare, stamped, template_of
 from agent.adapters.platform.traffic import LATEST, parsed_traffic
 from agent.core.change.verification import Measurement
@@ -125,11 +126,8 @@ class HostPlatform:
 
     def shift(self, service: str, *, revision: str, etag: str, effect_key: str, lease_end: LeaseEnd) -> Operation:  # noqa: ARG002 - there is one server, whoever asks
         """Refuse: there is one server, and it has all the traffic."""
-        raise InputRejected(
-            f"traffic of {service!r} was not shifted to {revision!r}",
-            why=f"a host runs one server, and nothing was brought up beside it ({effect_key} at {etag})",
-            hint="no action needed: the newest start has the traffic",
-        )
+        why = f"a host runs one server, and nothing was brought up beside it ({effect_key} at {etag})"
+        raise no_shift(service, revision, why)
 
     def find(self, service: str, effect_key: str) -> Operation | None:
         """Return the operation of an effect, or None where there is no trace of it."""
@@ -144,9 +142,7 @@ class HostPlatform:
         words = name.split("/")
         found = self.find(words[1], words[3]) if len(words) == 4 and words[0] == "host" else None
         if found is None:
-            raise InputRejected(
-                f"operation {name!r} is unknown", why="no start here has its stamp", hint="read back the effect's stamp"
-            )
+            raise unknown_operation(name, "no start here has its stamp")
         return found
 
     def restored(self, service: str, *, template: str, traffic: str) -> bool:
@@ -161,11 +157,7 @@ class HostPlatform:
         page = self.settled(service)
         start = page.start(revision)
         if start is None:
-            raise InputRejected(
-                f"revision {revision!r} was not measured",
-                why=f"server {service!r} had no start of that name",
-                hint="describe the service to see its revisions",
-            )
+            raise no_such_revision(revision, f"server {service!r} had no start of that name")
         return measurements(service, start, self.address(start), self._clock.now())
 
     def server(self, service: str) -> ModelServer:

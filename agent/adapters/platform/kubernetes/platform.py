@@ -42,6 +42,7 @@ from agent.adapters.platform.kubernetes.template import (
 )
 from agent.adapters.platform.kubernetes.workload import Seen, Workload, annotations, look
 from agent.adapters.platform.kubernetes.writers import writer_of
+from agent.adapters.platform.refusals import no_shift, no_such_revision, unknown_operation, watched
 from agent.adapters.platform.traffic import LATEST
 from agent.core.change.verification import Measurement
 from agent.core.plan.action import Lifecycle, LifecycleOperation, SetScaling
@@ -135,11 +136,8 @@ class KubernetesPlatform:
 
     def shift(self, service: str, *, revision: str, etag: str, effect_key: str, lease_end: LeaseEnd) -> Operation:  # noqa: ARG002 - refused, whoever asks
         """Refuse: a Service sends requests to every ready pod, and nothing is brought up beside it (ADR 0022)."""
-        raise InputRejected(
-            f"traffic of {service!r} was not shifted to {revision!r}",
-            why=f"a rollout of Kubernetes moves it pod by pod (effect {effect_key} at {etag})",
-            hint="no action needed: ready pods of the newest template have the traffic",
-        )
+        why = f"a rollout of Kubernetes moves it pod by pod (effect {effect_key} at {etag})"
+        raise no_shift(service, revision, why)
 
     def find(self, service: str, effect_key: str) -> Operation | None:
         """Return the operation of an effect by its stamp at the object, or None."""
@@ -149,9 +147,7 @@ class KubernetesPlatform:
         """Return how far an operation has come."""
         words = name.split("/")
         if len(words) not in {3, 4} or words[0] != "kubernetes" or words[1] not in self._workloads:
-            raise InputRejected(
-                f"operation {name!r} is unknown", why="no workload here is its own", hint="look into services.toml"
-            )
+            raise unknown_operation(name, "no workload here is its own", hint="look into services.toml")
         try:
             seen = self._look(words[1])
         except NotDeployed as error:
@@ -179,11 +175,7 @@ class KubernetesPlatform:
             known = {*effects_of(seen.body).values(), *map(set_revision, seen.sets)}
             if revision in known:
                 return self._meter.measure(seen, up=None, says=f"{revision} is not the newest any more{_who(seen)}")
-            raise InputRejected(
-                f"revision {revision!r} was not measured",
-                why=f"{seen.workload.says} has none of that name",
-                hint="describe the service to see its revisions",
-            )
+            raise no_such_revision(revision, f"{seen.workload.says} has none of that name")
         up, says = progress(seen)
         return self._meter.measure(seen, up=up, says=says)
 
@@ -354,14 +346,7 @@ class KubernetesPlatform:
         return look(self._api(service), self._workload(service))
 
     def _workload(self, service: str) -> Workload:
-        workload = self._workloads.get(service)
-        if workload is None:
-            raise InputRejected(
-                f"service {service!r} is not on Kubernetes",
-                why=f"services.toml has {', '.join(sorted(self._workloads)) or 'none'} there",
-                hint="add it to services.toml",
-            )
-        return workload
+        return watched(self._workloads, service, "Kubernetes")
 
 
 def _tests(seen: Seen, etag: str) -> list[Json]:

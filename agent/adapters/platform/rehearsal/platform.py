@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from agent.adapters.platform.refusals import no_such_revision, unknown_operation
 from agent.adapters.platform.rehearsal.cloud_run_limits import complaints
 from agent.adapters.platform.rehearsal.lifecycle import (
     deployed,
@@ -212,11 +213,7 @@ class RehearsalPlatform:
             self._settle(page)
             row = page.operation(name)
         if row is None:
-            raise InputRejected(
-                f"operation {name!r} is unknown",
-                why="the rehearsal never began it",
-                hint="read back the effect's stamp",
-            )
+            raise unknown_operation(name, "the rehearsal never began it")
         return self._operation(row)
 
     def restored(self, service: str, *, template: str, traffic: str) -> bool:
@@ -235,11 +232,7 @@ class RehearsalPlatform:
             self._settle(page)
             row = page.revision(revision)
         if row is None or row.service != service:
-            raise InputRejected(
-                f"revision {revision!r} was not measured",
-                why=f"service {service!r} has none of that name",
-                hint="describe the service to see its revisions",
-            )
+            raise no_such_revision(revision, f"service {service!r} has none of that name")
         factor, by_arithmetic = self._factor(scenario), self._compute is not None
         return measurements(scenario, row, self._clock, factor, by_arithmetic=by_arithmetic)
 

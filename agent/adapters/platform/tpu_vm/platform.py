@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from agent.adapters.platform.refusals import no_shift, no_such_revision, unknown_operation
 from agent.adapters.platform.rehearsal.template import bare, stamped
 from agent.adapters.platform.tpu_vm import change
 from agent.adapters.platform.tpu_vm.api import TpuApi
@@ -75,11 +76,8 @@ class TpuVmPlatform:
 
     def shift(self, service: str, *, revision: str, etag: str, effect_key: str, lease_end: LeaseEnd) -> Operation:  # noqa: ARG002 - there is one server, whoever asks
         """Refuse: there is one server, and it has all the traffic."""
-        raise InputRejected(
-            f"traffic of {service!r} was not shifted to {revision!r}",
-            why=f"a TPU node runs one server, and nothing was brought up beside it ({effect_key} at {etag})",
-            hint="no action needed: the newest revision has the traffic",
-        )
+        why = f"a TPU node runs one server, and nothing was brought up beside it ({effect_key} at {etag})"
+        raise no_shift(service, revision, why)
 
     def find(self, service: str, effect_key: str) -> Operation | None:
         """Return the operation of an effect, or None where there is no trace of it."""
@@ -95,8 +93,7 @@ class TpuVmPlatform:
             return self._deletion(words[1], name)
         found = self.find(words[1], words[3]) if known and words[2] == "effects" else None
         if found is None:
-            why = "no effect on its node has that stamp"
-            raise InputRejected(f"operation {name!r} is unknown", why=why, hint="read back the effect's stamp")
+            raise unknown_operation(name, "no effect on its node has that stamp")
         return found
 
     def restored(self, service: str, *, template: str, traffic: str) -> bool:
@@ -113,9 +110,7 @@ class TpuVmPlatform:
         ready = seen.report.ready_revision if seen.report is not None else None
         known = {seen.revision, ready, *(e.revision for e in seen.metadata.effects.effects)}
         if revision not in known:
-            why = f"TPU node {service!r} had no revision of that name"
-            hint = "describe the service to see its revisions"
-            raise InputRejected(f"revision {revision!r} was not measured", why=why, hint=hint)
+            raise no_such_revision(revision, f"TPU node {service!r} had no revision of that name")
         return self._meter.measure(seen, revision)
 
     def server(self, service: str) -> ModelServer:

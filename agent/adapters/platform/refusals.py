@@ -1,0 +1,50 @@
+"""What every platform refuses in the same words, such as a service that is not its own."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from agent.errors import InputRejected
+
+T = TypeVar("T")
+
+
+def watched(services: Mapping[str, T], service: str, platform: str) -> T:
+    """Return what services.toml says of a service.
+
+    Args:
+        services: What it says of those on this platform.
+        service: Which one.
+        platform: Its name for people, behind "on".
+
+    Raises:
+        InputRejected: It is not among them.
+    """
+    found = services.get(service)
+    if found is None:
+        raise InputRejected(
+            f"service {service!r} is not on {platform}",
+            why=f"services.toml has {', '.join(sorted(services)) or 'none'} there",
+            hint="add it to services.toml",
+        )
+    return found
+
+
+def no_such_revision(revision: str, why: str) -> InputRejected:
+    """Say that a revision was not measured, and why there is none of that name."""
+    return InputRejected(
+        f"revision {revision!r} was not measured", why=why, hint="describe the service to see its revisions"
+    )
+
+
+def unknown_operation(name: str, why: str, *, hint: str = "read back the effect's stamp") -> InputRejected:
+    """Say that an operation's name is none that was given out here."""
+    return InputRejected(f"operation {name!r} is unknown", why=why, hint=hint)
+
+
+def no_shift(service: str, revision: str, why: str) -> InputRejected:
+    """Say that traffic was not shifted, on a platform that brings nothing up beside what serves."""
+    return InputRejected(
+        f"traffic of {service!r} was not shifted to {revision!r}",
+        why=why,
+        hint="no action needed: the newest one that is ready has the traffic",
+    )
