@@ -3,13 +3,13 @@
 from typing import Any
 
 from agent.adapters.platform.cloud_run.describe import GPU, config_of, short
-from agent.adapters.platform.cloud_run.rollout import Work
 from agent.adapters.platform.cloud_run.template import (
     INCIDENT_LABEL,
     REVISION_NOTE,
     SCALING_NOTE,
     manual_of,
 )
+from agent.adapters.platform.work import Work
 from agent.core.service.container_args import flag_map
 from agent.core.service.serving import EFFECT_LABEL, Probe, ServingConfig
 from agent.errors import InputRejected
@@ -159,19 +159,19 @@ def stopping(work: Work, service: Any) -> Operation:
     """Return how far a stop is."""
     name = short(service.name)
     if not is_stopped(service):
-        return Operation(name=work.name, done=True, ok=False, says=f"{name} is not stopped: its scaling was changed")
+        return work.operation(False, f"{name} is not stopped: its scaling was changed")
     if service.reconciling:
-        return Operation(name=work.name, done=False, ok=None, says=f"{name} is being stopped")
-    return Operation(name=work.name, done=True, ok=True, says=f"{name} is stopped")
+        return work.operation(None, f"{name} is being stopped")
+    return work.operation(True, f"{name} is stopped")
 
 
 def deleting(work: Work, native: Any | None) -> Operation:
     """Return how far a deletion is whose service is still there."""
     if native is not None and native.HasField("error"):
-        return Operation(name=work.name, done=True, ok=False, says=native.error.message)
-    return Operation(name=work.name, done=False, ok=None, says=f"{short(work.service)} is being deleted")
+        return work.operation(False, native.error.message)
+    return work.operation(None, f"{short(work.service)} is being deleted")
 
 
 def deleted(work: Work) -> Operation:
     """Return the end of a deletion."""
-    return Operation(name=work.name, done=True, ok=True, says=f"{short(work.service)} is not there any more")
+    return work.operation(True, f"{short(work.service)} is not there any more")

@@ -18,7 +18,7 @@ from agent.adapters.platform.cloud_run.lifecycle import (
     was_stopped,
 )
 from agent.adapters.platform.cloud_run.measure import Meter
-from agent.adapters.platform.cloud_run.rollout import Work, gives_all, rollout, shifting, work_of
+from agent.adapters.platform.cloud_run.rollout import gives_all, rollout, shifting
 from agent.adapters.platform.cloud_run.template import (
     bare,
     effect_of,
@@ -31,6 +31,7 @@ from agent.adapters.platform.cloud_run.template import (
 )
 from agent.adapters.platform.refusals import no_such_revision, watched
 from agent.adapters.platform.traffic import LATEST, parsed_traffic
+from agent.adapters.platform.work import Work, work_of
 from agent.core.change.verification import Measurement
 from agent.core.plan.action import NO_SERVICE, LifecycleOperation, applied
 from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of
@@ -141,7 +142,7 @@ class CloudRunPlatform:
         traffic = LATEST if follows else (Traffic(revision=revision, percent=100),)
         request, left_s = _request(current.name, etag, traffic=traffic), seconds_to_send(lease_end, service)
         self._api.update(request, mask=("traffic",), dry_run=False, within_s=left_s)
-        return Operation(name=work.name, done=False, ok=None, says=f"the traffic is being moved to {revision}")
+        return work.operation(None, f"the traffic is being moved to {revision}")
 
     def find(self, service: str, effect_key: str) -> Operation | None:
         """Return the operation of an effect by its stamp, on the template or on a revision, or None."""
@@ -235,7 +236,7 @@ class CloudRunPlatform:
         left_s = seconds_to_send(order.lease_end, order.service)
         native = self._api.create(location, short_name, made, dry_run=False, within_s=left_s)
         work = Work(service=name, aim=f"revisions/{order.revision}", native=native.name)
-        return Operation(name=work.name, done=False, ok=None, says=f"{order.service} is being created")
+        return work.operation(None, f"{order.service} is being created")
 
     def _delete(self, current: Any, order: Order | Restore) -> Operation:
         """Delete exactly the state that the order was made for; a deletion under way is not ordered again."""
@@ -268,9 +269,9 @@ class CloudRunPlatform:
             return found
         if "template" not in mask:  # no revision comes up: the service alone tells how far a stop is
             work = Work(service=request.name, aim=f"scaling/{order.revision}")
-            return Operation(name=work.name, done=False, ok=None, says=f"{order.service} is being stopped")
+            return work.operation(None, f"{order.service} is being stopped")
         work = Work(service=request.name, aim=f"revisions/{order.revision}", native=native.name)
-        return Operation(name=work.name, done=False, ok=None, says=f"{order.revision} is starting")
+        return work.operation(None, f"{order.revision} is starting")
 
     def _ours(self, current: Any, effect_key: str) -> Operation | None:
         """Look for the stamp: on the template at once, on revisions for as long as they are kept."""
@@ -286,7 +287,7 @@ class CloudRunPlatform:
         if not revision:
             return None
         native = self._native(current.name, effect_key)
-        work = Work(service=current.name, aim=f"revisions/{revision}", native=native.name if native else None)
+        work = Work(service=current.name, aim=f"revisions/{revision}", native=native.name if native else "")
         return rollout(work, native, current, self._api.revision(f"{work.service}/{work.aim}"))
 
     def _native(self, service: str, effect_key: str) -> Any | None:

@@ -3,7 +3,6 @@
 from agent.adapters.platform.container_apps.app_ref import AppRef, Environment, Json, Seen
 from agent.adapters.platform.container_apps.describe import read_config
 from agent.adapters.platform.container_apps.edit import check_limits, entry_of, probe_body, refused
-from agent.adapters.platform.container_apps.rollout import Work
 from agent.adapters.platform.container_apps.template import (
     INCIDENT_LABEL,
     REVISION_TAG,
@@ -11,6 +10,7 @@ from agent.adapters.platform.container_apps.template import (
     weights_of,
 )
 from agent.adapters.platform.traffic import LATEST
+from agent.adapters.platform.work import Work
 from agent.core.service.container_args import flag_map
 from agent.core.service.serving import EFFECT_LABEL, ServingConfig
 from agent.errors import InputRejected
@@ -106,4 +106,4 @@ def stop_of(seen: Seen, effect_key: str) -> Work | None:
     tags = seen.body.get("tags") or {}
     if tags.get(EFFECT_LABEL) != effect_key:
         return None
-    return Work(app=seen.ref.name, aim=f"scaling/{tags.get(REVISION_TAG) or effect_key}")
+    return Work(service=seen.ref.name, aim=f"scaling/{tags.get(REVISION_TAG) or effect_key}")

@@ -10,16 +10,13 @@ from agent.adapters.platform.container_apps.measure import Meter
 from agent.adapters.platform.container_apps.patch import change_patch, prior_patch, shift_patch
 from agent.adapters.platform.container_apps.rollout import (
     Second,
-    Work,
     deleting,
     gives_all,
     later_revision,
-    operation_of,
     rollout,
     second_call,
     shifting,
     stopping,
-    work_of,
 )
 from agent.adapters.platform.container_apps.template import (
     bare,
@@ -32,6 +29,7 @@ from agent.adapters.platform.container_apps.template import (
 )
 from agent.adapters.platform.refusals import no_such_revision, watched
 from agent.adapters.platform.traffic import parsed_traffic
+from agent.adapters.platform.work import Work, work_of
 from agent.core.change.verification import Measurement
 from agent.core.plan.action import NO_SERVICE, LifecycleOperation, applied
 from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of
@@ -118,14 +116,14 @@ class ContainerAppsPlatform:
     def shift(self, service: str, *, revision: str, etag: str, effect_key: str, lease_end: LeaseEnd) -> Operation:  # noqa: ARG002 - no revision is made, so none is stamped; the traffic itself tells that it was done
         """Give all traffic to a revision; where the weights before it was staged followed the latest, so again."""
         seen = self._seen(service)
-        work = Work(app=service, aim=f"traffic/{revision}")
+        work = Work(service=service, aim=f"traffic/{revision}")
         if gives_all(seen, revision):
             return shifting(work, seen)
         self._unchanged(seen, etag)
         patch = shift_patch(seen, revision)
         within_s = seconds_to_send(lease_end, service)
         path = self._api.update(seen.ref, patch, within_s=within_s)
-        return operation_of(work.with_(path=path), None, f"the traffic is being moved to {revision}")
+        return work.with_(native=path).operation(None, f"the traffic is being moved to {revision}")
 
     def find(self, service: str, effect_key: str) -> Operation | None:
         """Return the operation of an effect by its stamp, on a revision or among the app's tags, or None."""
@@ -138,14 +136,14 @@ class ContainerAppsPlatform:
     def operation(self, name: str) -> Operation:
         """Return how far an operation has come; ARM's word is trusted only together with the revision's own state."""
         work = work_of(name)
-        ref = self._ref(work.app)
-        arm = self._api.operation(work.path) if work.path else None
+        ref = self._ref(work.service)
+        arm = self._api.operation(work.native) if work.native else None
         try:
             seen = self._api.seen(ref)
         except NotDeployed:
             if not work.aim.startswith("deletion/"):
                 raise
-            return operation_of(work, True, f"{work.app} is not there any more")
+            return work.operation(True, f"{work.service} is not there any more")
         if work.aim.startswith("deletion/"):
             return deleting(work, arm)
         if work.aim.startswith("scaling/"):
@@ -170,7 +168,7 @@ class ContainerAppsPlatform:
         native = seen.ref.native(revision)
         if native != seen.newest and seen.revision(native) is None:
             raise no_such_revision(revision, f"{service!r} has none of that name")
-        work = Work(app=service, aim=f"revisions/{revision}")
+        work = Work(service=service, aim=f"revisions/{revision}")
         return self._meter.measure(seen, revision, rollout(work, seen, None))
 
     def server(self, service: str) -> ModelServer:
@@ -196,8 +194,8 @@ class ContainerAppsPlatform:
             if found is None:
                 raise
             return found
-        work = Work(app=order.service, aim=f"revisions/{order.revision}", path="" if second else path)
-        made = operation_of(work, None, f"{order.revision} is starting", seen.ref.native(order.revision))
+        work = Work(service=order.service, aim=f"revisions/{order.revision}", native="" if second else path)
+        made = work.operation(None, f"{order.revision} is starting", seen.ref.native(order.revision))
         return self._switched(seen, order, made, second) if second is Second.START else made
 
     def _finished(self, seen: Seen, order: Order | Restore, found: Operation) -> Operation:
@@ -220,7 +218,7 @@ class ContainerAppsPlatform:
         call = self._api.start if second is Second.START else self._api.stop
         within_s = seconds_to_send(order.lease_end, order.service)
         path = call(seen.ref, within_s=within_s)
-        return found.with_(name=work_of(found.name).with_(path=path).name, remains="")
+        return found.with_(name=work_of(found.name).with_(native=path).name, remains="")
 
     def _stop(self, seen: Seen, order: Order | Restore) -> Operation:
         """Stop an app in two calls: first its stamp, which changes nothing that runs, then the stop itself."""
@@ -233,8 +231,8 @@ class ContainerAppsPlatform:
             self._api.update(seen.ref, {"tags": tags_with(seen, stop_tags(order))}, within_s=within_s)
         within_s = seconds_to_send(order.lease_end, order.service)
         path = self._api.stop(seen.ref, within_s=within_s)
-        work = Work(app=order.service, aim=f"scaling/{order.revision}", path=path)
-        return operation_of(work, None, f"{order.service} is being stopped")
+        work = Work(service=order.service, aim=f"scaling/{order.revision}", native=path)
+        return work.operation(None, f"{order.service} is being stopped")
 
     def _new(self, order: Order) -> Json:
         ref = self._ref(order.service)
@@ -268,25 +266,25 @@ class ContainerAppsPlatform:
         ref, body = self._ref(order.service), self._new(order)
         within_s = seconds_to_send(order.lease_end, order.service)
         path = self._api.create(ref, body, within_s=within_s)
-        work = Work(app=order.service, aim=f"revisions/{order.revision}", path=path)
-        return operation_of(work, None, f"{order.service} is being created", ref.native(order.revision))
+        work = Work(service=order.service, aim=f"revisions/{order.revision}", native=path)
+        return work.operation(None, f"{order.service} is being created", ref.native(order.revision))
 
     def _delete(self, seen: Seen, order: Order | Restore) -> Operation:
         """Delete exactly the state that the order was made for; a deletion under way is not ordered again."""
-        work = Work(app=order.service, aim=f"deletion/{order.revision}")
+        work = Work(service=order.service, aim=f"deletion/{order.revision}")
         if seen.properties.get("provisioningState") == "Deleting":
             return deleting(work)
         self._unchanged(seen, order.etag)
         within_s = seconds_to_send(order.lease_end, order.service)
         path = self._api.delete(seen.ref, within_s=within_s)
-        return deleting(work.with_(path=path))
+        return deleting(work.with_(native=path))
 
     def _ours(self, seen: Seen, effect_key: str) -> Operation | None:
         """Look for the stamp of a revision; Azure keeps a hundred that are inactive."""
         made = next((name for name, key in stamps_of(seen).items() if key == effect_key), None)
         if made is None:
             return None
-        return rollout(Work(app=seen.ref.name, aim=f"revisions/{made}"), seen, None)
+        return rollout(Work(service=seen.ref.name, aim=f"revisions/{made}"), seen, None)
 
     def _room(self, seen: Seen) -> bool | None:
         """Whether a second revision can come up beside the first: as many replicas as must be awake."""

@@ -7,11 +7,9 @@ from agent.adapters.platform.container_apps.api import Asynchronous
 from agent.adapters.platform.container_apps.app_ref import Seen
 from agent.adapters.platform.container_apps.describe import state_of
 from agent.adapters.platform.container_apps.template import REVISION_TAG, STOP_TAG, traffic_of
-from agent.adapters.platform.refusals import unknown_operation
-from agent.core.value import Value
+from agent.adapters.platform.work import Work
 from agent.ports.platform import Operation
 
-_AIMS: Final = frozenset({"revisions", "traffic", "scaling", "deletion"})
 _FAILED: Final = frozenset({"Failed", "Canceled", "Cancelled"})
 
 
@@ -25,44 +23,6 @@ class Second(StrEnum):
     def tag(self) -> str:
         """The tag of the app that holds the revision's name."""
         return REVISION_TAG if self is Second.START else STOP_TAG
-
-
-class Work(Value):
-    """What an operation's name of ours holds: the path of ARM's operation, and what to look at where that is gone.
-
-    Attributes:
-        app: The watched service.
-        aim: ``revisions/NAME`` for a new revision, ``traffic/NAME`` for a shift, ``scaling/NAME`` for a stop and
-            ``deletion/NAME`` for a deletion, with the name that the effect's revision would have.
-        path: Of ARM's operation; empty where it was lost with the answer.
-    """
-
-    app: str
-    aim: str
-    path: str = ""
-
-    @property
-    def name(self) -> str:
-        """The name to store."""
-        return f"{self.path}#{self.app}/{self.aim}"
-
-    @property
-    def revision(self) -> str:
-        """Our name of the revision."""
-        return self.aim.rsplit("/", 1)[-1]
-
-
-def work_of(name: str) -> Work:
-    """Read an operation's name.
-
-    Raises:
-        InputRejected: It is none of ours.
-    """
-    path, mark, rest = name.partition("#")
-    parts = rest.split("/")
-    if not mark or len(parts) != 3 or parts[1] not in _AIMS:
-        raise unknown_operation(name, "it is no name of ours")
-    return Work(app=parts[0], aim=f"{parts[1]}/{parts[2]}", path=path)
 
 
 def rollout(work: Work, seen: Seen, arm: Asynchronous | None) -> Operation:
@@ -82,16 +42,16 @@ def rollout(work: Work, seen: Seen, arm: Asynchronous | None) -> Operation:
     if second is not None:
         return _switching(work, seen, arm, second)
     if seen.is_stopped and seen.newest == native and STOP_TAG in (seen.body.get("tags") or {}):
-        return operation_of(work, True, f"{seen.ref.name} is stopped", native)
+        return work.operation(True, f"{seen.ref.name} is stopped", native)
     if revision is None:
         return _not_made(work, seen, arm)
     up, says = (True, "") if seen.is_stopped else state_of(revision)
     if up is True:
         wait = _waits(seen, native)
-        return operation_of(work, None if wait else True, f"{work.revision} is ready{wait}", native)
+        return work.operation(None if wait else True, f"{work.revision} is ready{wait}", native)
     if up is None and arm is not None and arm.state in _FAILED:
-        return operation_of(work, False, arm.error or says, native)
-    return operation_of(work, up, f"{work.revision} is starting: {says}" if up is None else says, native)
+        return work.operation(False, arm.error or says, native)
+    return work.operation(up, f"{work.revision} is starting: {says}" if up is None else says, native)
 
 
 def second_call(seen: Seen, revision: str) -> Second | None:
@@ -113,17 +73,17 @@ def _switching(work: Work, seen: Seen, arm: Asynchronous | None, second: Second)
     """
     native, does = seen.ref.native(work.revision), "started" if second is Second.START else "stopped again"
     if arm is not None and arm.state in _FAILED:
-        return operation_of(work, False, arm.error or f"the app was not {does}", native)
+        return work.operation(False, arm.error or f"the app was not {does}", native)
     follows = later_revision(seen, work.revision)
-    if follows and not work.path:
-        return operation_of(work, False, f"the app was not {does}: {follows}", native)
+    if follows and not work.native:
+        return work.operation(False, f"the app was not {does}: {follows}", native)
     if seen.in_progress or (arm is not None and arm.state != "Succeeded"):
-        return operation_of(work, None, f"the app is being {does}", native)
-    if work.path:
+        return work.operation(None, f"the app is being {does}", native)
+    if work.native:
         says = f"the app was {does}; somebody {'stopped' if second is Second.START else 'started'} it since"
-        return operation_of(work, False if arm is not None else None, says, native).with_(done=True)
+        return work.operation(False if arm is not None else None, says, native).with_(done=True)
     says = f"the app is to be {does}"
-    return operation_of(work, None, says, native).with_(remains=says)
+    return work.operation(None, says, native).with_(remains=says)
 
 
 def _waits(seen: Seen, native: str) -> str:
@@ -137,31 +97,31 @@ def _waits(seen: Seen, native: str) -> str:
 def shifting(work: Work, seen: Seen, arm: Asynchronous | None = None) -> Operation:
     """Return how far a shift of traffic is."""
     if arm is not None and arm.state in _FAILED:
-        return operation_of(work, False, arm.error or "Azure did not move the traffic")
+        return work.operation(False, arm.error or "Azure did not move the traffic")
     if seen.in_progress or (arm is not None and arm.state != "Succeeded"):
-        return operation_of(work, None, f"the traffic is being moved to {work.revision}")
+        return work.operation(None, f"the traffic is being moved to {work.revision}")
     if not gives_all(seen, work.revision):
-        return operation_of(work, False, f"the traffic does not go to {work.revision}")
-    return operation_of(work, True, f"all traffic goes to {work.revision}")
+        return work.operation(False, f"the traffic does not go to {work.revision}")
+    return work.operation(True, f"all traffic goes to {work.revision}")
 
 
 def stopping(work: Work, seen: Seen, arm: Asynchronous | None = None) -> Operation:
     """Return how far a stop is."""
     name = seen.ref.name
     if seen.is_stopped:
-        return operation_of(work, True, f"{name} is stopped")
+        return work.operation(True, f"{name} is stopped")
     if arm is not None and arm.state in _FAILED:
-        return operation_of(work, False, arm.error or f"{name} was not stopped")
+        return work.operation(False, arm.error or f"{name} was not stopped")
     if seen.in_progress or (arm is not None and arm.state != "Succeeded"):
-        return operation_of(work, None, f"{name} is being stopped")
-    return operation_of(work, False, f"{name} is not stopped: somebody started it")
+        return work.operation(None, f"{name} is being stopped")
+    return work.operation(False, f"{name} is not stopped: somebody started it")
 
 
 def deleting(work: Work, arm: Asynchronous | None = None) -> Operation:
     """Return how far a deletion is whose app is still there."""
     if arm is not None and arm.state in _FAILED:
-        return operation_of(work, False, arm.error or f"{work.app} was not deleted")
-    return operation_of(work, None, f"{work.app} is being deleted")
+        return work.operation(False, arm.error or f"{work.service} was not deleted")
+    return work.operation(None, f"{work.service} is being deleted")
 
 
 def gives_all(seen: Seen, revision: str) -> bool:
@@ -170,19 +130,13 @@ def gives_all(seen: Seen, revision: str) -> bool:
     return all((t.revision or latest) == revision for t in traffic_of(seen) if t.percent)
 
 
-def operation_of(work: Work, ok: bool | None, says: str, native: str | None = None) -> Operation:  # noqa: FBT001 - three-valued
-    """Return an operation of ours."""
-    return Operation(name=work.name, done=ok is not None, ok=ok, says=says, revision=native)
-
-
 def _not_made(work: Work, seen: Seen, arm: Asynchronous | None) -> Operation:
     if arm is not None and arm.state in _FAILED:
-        return operation_of(work, False, arm.error or f"Azure did not make {work.revision}")
+        return work.operation(False, arm.error or f"Azure did not make {work.revision}")
     ours = seen.newest == seen.ref.native(work.revision)
     if seen.in_progress or (arm is not None and arm.state != "Succeeded") or ours:
         state = seen.properties.get("provisioningState")
         if ours and state in _FAILED:
-            return operation_of(work, False, f"Azure did not make {work.revision} (provisioning {state})")
-        return operation_of(work, None, f"{work.revision} is not there yet")
-    says = f"{work.revision} is not there, and nothing tells why"
-    return Operation(name=work.name, done=True, ok=None, says=says)
+            return work.operation(False, f"Azure did not make {work.revision} (provisioning {state})")
+        return work.operation(None, f"{work.revision} is not there yet")
+    return work.not_made()

@@ -5,7 +5,8 @@ from google.cloud import run_v2
 from google.longrunning import operations_pb2
 
 from agent.adapters.platform.cloud_run.describe import readiness
-from agent.adapters.platform.cloud_run.rollout import Work, rollout, shifting, work_of
+from agent.adapters.platform.cloud_run.rollout import rollout, shifting
+from agent.adapters.platform.work import Work, work_of
 from agent.errors import InputRejected
 
 SERVICE = "projects/p/locations/l/services/gemma"

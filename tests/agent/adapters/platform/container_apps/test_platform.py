@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.adapters.platform.container_apps.api import ContainerAppsApi
-from agent.adapters.platform.container_apps.rollout import work_of
+from agent.adapters.platform.work import work_of
 from agent.core.change.verification import Check
 from agent.core.plan.action import Lifecycle, LifecycleOperation, Restart, SetFlag, SetScaling
 from agent.core.plan.lifecycle import NOT_THERE

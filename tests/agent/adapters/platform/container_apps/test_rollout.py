@@ -4,11 +4,12 @@ import pytest
 
 from agent.adapters.platform.container_apps.api import Asynchronous
 from agent.adapters.platform.container_apps.app_ref import AppRef, Environment, Seen
-from agent.adapters.platform.container_apps.rollout import Work, rollout, shifting, stopping, work_of
+from agent.adapters.platform.container_apps.rollout import rollout, shifting, stopping
+from agent.adapters.platform.work import Work, work_of
 from agent.errors import InputRejected
 
 REF = AppRef(subscription="s", group="llm", name="gemma")
-WORK = Work(app="gemma", aim="revisions/gemma-sre-1")
+WORK = Work(service="gemma", aim="revisions/gemma-sre-1")
 UP = {"provisioningState": "Provisioned", "runningState": "Running", "healthState": "Healthy", "replicas": 1}
 
 
@@ -80,7 +81,7 @@ def test_a_revision_that_nobody_made_is_no_success():
 
 def test_a_stop_and_a_shift_end_with_what_is_seen():
     """ARM's word is asked only while the app does not tell."""
-    stop, shift = Work(app="gemma", aim="scaling/r"), Work(app="gemma", aim="traffic/gemma-sre-1")
+    stop, shift = Work(service="gemma", aim="scaling/r"), Work(service="gemma", aim="traffic/gemma-sre-1")
     assert stopping(stop, seen(UP, runningStatus="Stopped")).ok is True
     assert stopping(stop, seen(UP), Asynchronous(state="InProgress")).ok is None
     assert stopping(stop, seen(UP), Asynchronous(state="Failed", error="no")).says == "no"
@@ -95,7 +96,7 @@ def test_a_stop_and_a_shift_end_with_what_is_seen():
 
 def test_an_operations_name_comes_back():
     """With the path of ARM's own, and without where the answer was lost."""
-    whole = WORK.with_(path="/subscriptions/s/providers/Microsoft.App/locations/x/containerappOperationResults/1?a=b")
+    whole = WORK.with_(native="/subscriptions/s/providers/Microsoft.App/locations/x/containerappOperationResults/1?a=b")
     assert work_of(whole.name) == whole
     assert work_of(WORK.name) == WORK
 
