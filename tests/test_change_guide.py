@@ -1,15 +1,12 @@
 """The guide's commands do what it says, on a simulated service."""
 
-import os
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.guide import ROOT, run
+
 GUIDE = (ROOT / "docs" / "change.md").read_text()
 END = {"": (0, ""), "refused": (1, "this does: "), "by hand": (2, "by hand: gcloud run services update")}
 """How the commands of a block end, by what stands above it: exit code, and what is said."""
@@ -20,17 +17,7 @@ COMMANDS = [(line, END[how]) for how, block in BLOCKS for line in block.strip().
 @pytest.mark.parametrize(("command", "end"), COMMANDS, ids=lambda value: value if isinstance(value, str) else None)
 def test_a_command_of_the_guide_does_what_it_says(command: str, end: tuple[int, str], tmp_path: Path) -> None:
     """It ends with the code that the guide gives, and says something."""
-    words = shlex.split(command)
-    assert words[0] == "sre-agent"
-    done = subprocess.run(
-        [sys.executable, "-m", "agent.entrypoints.cli.main", *words[1:]],
-        cwd=ROOT,
-        env={**os.environ, "STORE": f"sqlite:{tmp_path}", "PLATFORM": "rehearsal:examples/gemma4-26b-l4-startup-probe"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run(command, STORE=f"sqlite:{tmp_path}")
     code, says = end
     assert done.returncode == code, done.stderr
     assert (says in done.stderr) if code else done.stdout.strip()

@@ -1,22 +1,13 @@
 """The guide's commands do what it says, on stored sweeps; its sentences are those of the report."""
 
-import os
-import re
-import shlex
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from agent.adapters.load.sweep_folder import store_cell
 from agent.core.sweep.target import FIGURES
 from tests.agent.core.sweep.served import sweep_of
+from tests.guide import ROOT, commands, run
 
-ROOT = Path(__file__).resolve().parents[1]
 GUIDE = (ROOT / "docs" / "sweep.md").read_text()
-BLOCKS = re.findall(r"<!-- run by tests/test_sweep_guide.py -->\n```\n(.*?)```", GUIDE, re.DOTALL)
-COMMANDS = [line for block in BLOCKS for line in block.strip().splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -34,20 +25,10 @@ def folder(tmp_path_factory):
     return made
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", commands(GUIDE, "test_sweep_guide"))
 def test_a_command_of_the_guide_does_what_it_says(command, folder):
     """It ends with 0, and says something."""
-    words = shlex.split(command)
-    assert words[0] == "sre-agent"
-    done = subprocess.run(
-        [sys.executable, "-m", "agent.entrypoints.cli.main", *words[1:]],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "STORE": f"sqlite:{folder}/state", "HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run(command, cwd=folder, STORE=f"sqlite:{folder}/state", HF_HUB_OFFLINE="1")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
 

@@ -7,7 +7,6 @@ world.close()
 """
 
 import time
-from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,21 +18,9 @@ from agent.adapters.platform.container_apps.platform import ContainerAppsPlatfor
 from agent.core.service.serving import Probe, ServingConfig
 from tests.contracts import arm_server as arm
 from tests.contracts import vllm_http as vllm
+from tests.watch import Watch
 
 SHAPES = {"nvidia-a100-80gb": "gpu", "nvidia-t4": "small"}
-
-
-class Watch:
-    """A clock that the test moves."""
-
-    def __init__(self) -> None:
-        self.time = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.time
-
-    def go(self, seconds: float) -> None:
-        self.time += timedelta(seconds=seconds)
 
 
 class ArmWorld:

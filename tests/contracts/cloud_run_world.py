@@ -8,7 +8,6 @@ world.close()
 """
 
 import time
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from agent.adapters.platform.cloud_run.api import CloudRunApi, clients_over
@@ -18,19 +17,7 @@ from agent.adapters.platform.completion import CompletionClient
 from agent.core.service.serving import Probe, ServingConfig
 from tests.contracts import cloud_run_server as server
 from tests.contracts import vllm_http as vllm
-
-
-class Watch:
-    """A clock that the test moves."""
-
-    def __init__(self) -> None:
-        self.time = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.time
-
-    def go(self, seconds: float) -> None:
-        self.time += timedelta(seconds=seconds)
+from tests.watch import Watch
 
 
 class CloudRunWorld:

@@ -4,7 +4,7 @@ import json
 import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -44,6 +44,7 @@ from tests.contracts.host_world import HostWorld
 from tests.contracts.kube_world import KubeWorld
 from tests.contracts.tpu_world import TpuWorld
 from tests.leases import HELD, lease_end
+from tests.watch import Watch
 
 SERVICE = "gemma"
 CONFIG = ServingConfig(
@@ -69,16 +70,6 @@ LONGER_PERIOD = SetStartupProbe(probe=Probe(kind="http", path="/health", port=80
 
 STOP = Lifecycle(operation=LifecycleOperation.STOP)
 DELETE = Lifecycle(operation=LifecycleOperation.DELETE, confirmed=SERVICE)
-
-
-class Watch:
-    """A clock that the test moves."""
-
-    def __init__(self) -> None:
-        self.time = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.time
 
 
 @dataclass

@@ -15,6 +15,7 @@ from agent.core.plan.proof import Proof, ProofFigure
 from agent.core.service.serving import EnvVar, ServingConfig, Target
 from agent.ports.bus import Message, Topic
 from agent.ports.store import Change
+from tests.watch import Watch
 
 T0 = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
 
@@ -23,17 +24,11 @@ def at(seconds: float) -> datetime:
     return T0 + timedelta(seconds=seconds)
 
 
-class FakeClock:
+class FakeClock(Watch):
     """A clock that stands until it is set."""
 
     def __init__(self) -> None:
-        self.time = T0
-
-    def now(self) -> datetime:
-        return self.time
-
-    def go(self, seconds: float) -> None:
-        self.time += timedelta(seconds=seconds)
+        super().__init__(T0)
 
 
 def incident(id_: str = "inc-a", **fields) -> Incident:

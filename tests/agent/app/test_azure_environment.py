@@ -11,7 +11,7 @@ from agent.app.runtime_environment import container_apps, open_environment
 from agent.core.service.services import Services, parse_services
 from agent.errors import SettingsRejected
 from agent.settings import Settings, read_settings
-from tests.contracts.arm_world import Watch
+from tests.watch import Watch
 
 SUBSCRIPTION = "00000000-1111-2222-3333-444444444444"
 BASE = {"platform": "container_apps", "model": "m", "accelerator": "nvidia-a100-80gb", "owner": "console"}

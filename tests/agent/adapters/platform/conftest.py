@@ -1,7 +1,6 @@
 """A small scenario and a clock that a test moves."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +10,9 @@ from agent.adapters.platform.rehearsal.platform import RehearsalPlatform
 from agent.adapters.platform.rehearsal.scenario import Scenario, load_scenario
 from agent.ports.platform import Order
 from tests.leases import HELD
+from tests.watch import Watch
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
-
-
-class Watch:
-    """A clock that the test moves."""
-
-    def __init__(self) -> None:
-        self.time = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.time
-
-    def go(self, seconds: float) -> None:
-        self.time += timedelta(seconds=seconds)
 
 
 @pytest.fixture
