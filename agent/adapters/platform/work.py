@@ -43,14 +43,18 @@ class Work(Value):
         return self.operation(None, says).with_(done=True)
 
 
-def work_of(name: str) -> Work:
+def work_of(name: str, *, plain: bool = False) -> Work:
     """Read an operation's name.
+
+    Args:
+        name: As it was stored.
+        plain: Whether the platform calls a service by one word, and not by a path.
 
     Raises:
         InputRejected: It is none of ours.
     """
     native, mark, rest = name.partition("#")
     parts = rest.rsplit("/", 2)
-    if not mark or len(parts) != 3 or parts[1] not in _AIMS:
+    if not mark or len(parts) != 3 or parts[1] not in _AIMS or (plain and "/" in parts[0]):
         raise unknown_operation(name, "it is no name of ours")
     return Work(service=parts[0], aim=f"{parts[1]}/{parts[2]}", native=native)

@@ -135,7 +135,7 @@ class ContainerAppsPlatform:
 
     def operation(self, name: str) -> Operation:
         """Return how far an operation has come; ARM's word is trusted only together with the revision's own state."""
-        work = work_of(name)
+        work = work_of(name, plain=True)
         ref = self._ref(work.service)
         arm = self._api.operation(work.native) if work.native else None
         try:
@@ -218,7 +218,7 @@ class ContainerAppsPlatform:
         call = self._api.start if second is Second.START else self._api.stop
         within_s = seconds_to_send(order.lease_end, order.service)
         path = call(seen.ref, within_s=within_s)
-        return found.with_(name=work_of(found.name).with_(native=path).name, remains="")
+        return found.with_(name=work_of(found.name, plain=True).with_(native=path).name, remains="")
 
     def _stop(self, seen: Seen, order: Order | Restore) -> Operation:
         """Stop an app in two calls: first its stamp, which changes nothing that runs, then the stop itself."""

@@ -103,7 +103,7 @@ def test_how_far_a_shift_is(live, ok: bool | None) -> None:
 
 def test_a_name_holds_everything_and_nothing_else_is_read() -> None:
     """What is stored leads back to service and revision, with or without the platform's own name."""
-    lost = WORK.with_(native=None)
+    lost = WORK.with_(native="")
     assert work_of(WORK.name) == WORK
     assert work_of(lost.name) == lost
     for name in ("", "#", "#a", f"{SERVICE}/revisions/{NEW}", f"x#{SERVICE}/other/{NEW}"):

@@ -104,4 +104,4 @@ def test_an_operations_name_comes_back():
 @pytest.mark.parametrize("name", ["", "gemma/revisions/x", "#gemma", "#gemma/other/x", "#a/b/revisions/x"])
 def test_a_name_that_is_none_of_ours_is_refused(name):
     with pytest.raises(InputRejected, match="no name of ours"):
-        work_of(name)
+        work_of(name, plain=True)
