@@ -8,10 +8,15 @@ from agent.core.value import Value
 
 
 class LogLine(Value):
-    """One line with its time; untrusted text."""
+    """One line with its time; untrusted text.
+
+    Attributes:
+        number: Its place in the log itself, from 1; 0 where nobody knows it; None where it is that of its order.
+    """
 
     at: AwareDatetime
     text: str
+    number: int | None = None
 
 
 class InstanceLog(Value):

@@ -23,9 +23,12 @@ def place_of(signal: str, platform: str) -> str:
     """Say where a line stands.
 
     Args:
-        signal: ``log:N`` for line N of the log, ``log:-N`` for line N from its end, or a signal's id.
+        signal: ``log:N`` for line N of the log, ``log:-N`` for line N from its end, ``log`` for one whose place nobody
+            knows, or a signal's id.
         platform: Where the service runs.
     """
+    if signal == "log":
+        return log_of(platform)
     found = _LOG_PLACE.fullmatch(signal)
     if found is None:
         return f"signal {signal}"

@@ -167,6 +167,7 @@ def without_secrets(context: StageContext, log: InstanceLog) -> LogText:
         instance=log.instance,
         cut_after=log.cut_after,
         cut_lines=log.cut_lines,
+        numbers=tuple(line.number or 0 for line in log.lines) if any(n.number is not None for n in log.lines) else (),
     )
 
 

@@ -22,6 +22,7 @@ class LogText:
         instance: Whose it is.
         cut_after: How many of ``lines`` stand before the part that was left out; None where nothing was.
         cut_lines: How many lines were left out there; None where nobody counted them.
+        numbers: Of each line its place in the log itself, 0 where nobody knows it; empty where their order tells it.
     """
 
     lines: tuple[tuple[datetime, str], ...]
@@ -29,6 +30,7 @@ class LogText:
     instance: str | None = None
     cut_after: int | None = None
     cut_lines: int | None = None
+    numbers: tuple[int, ...] = ()
 
     def ref(self, number: int) -> str:
         """Name a line by its place in the log itself, where that is known; otherwise counted from its end.
@@ -37,8 +39,11 @@ class LogText:
             number: Its place among ``lines``, from 1.
 
         Returns:
-            ``log:N`` for the log's line N, ``log:-N`` for the one that has N - 1 lines after it.
+            ``log:N`` for the log's line N, ``log:-N`` for the one that has N - 1 lines after it, ``log`` for one whose
+            place nobody knows.
         """
+        if self.numbers:
+            return f"log:{self.numbers[number - 1]}" if self.numbers[number - 1] else "log"
         if self.cut_after is None or number <= self.cut_after:
             return f"log:{number}"
         if self.cut_lines is None:

@@ -136,10 +136,14 @@ class LogSample:
 
     def lines(self) -> tuple[str, ...]:
         """Return the kept lines in their order."""
+        return tuple(line for _, line in self.numbered())
+
+    def numbered(self) -> tuple[tuple[int, str], ...]:
+        """Return the kept lines in their order, each with its place among all that were added, from 1."""
         if self._whole is not None:
-            return tuple(self._whole)
+            return tuple(enumerate(self._whole, start=1))
         kept = self._kept | dict(self._last.values()) | dict(self._tail)
-        return tuple(kept[n] for n in sorted(kept))
+        return tuple((n + 1, kept[n]) for n in sorted(kept))
 
     def counts(self) -> dict[str, int]:
         """Return how often each signature was seen."""

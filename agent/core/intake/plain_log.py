@@ -1,5 +1,6 @@
 """A plain log, such as a file or a pasted text: whole stretches of lines become one signal each."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from agent.core.intake.ends import PlainEnds
@@ -10,7 +11,7 @@ from agent.core.value import digest
 
 
 def signals_of_text(
-    words: str, *, named: str, reading: Reading, at: datetime, first_line: int = 1, platform: str = HOST
+    words: str, *, named: str, reading: Reading, at: datetime, numbers: Sequence[int] = (), platform: str = HOST
 ) -> tuple[Signal | Ignored, ...]:
     """Return the signals of a log without envelopes, each at most ``TEXT_LIMIT`` characters, cut between lines.
 
@@ -20,7 +21,7 @@ def signals_of_text(
             ``reading.service`` says none.
         reading: What must be known from elsewhere.
         at: The time that all of it counts as; the lines' own times have no zone and often no year.
-        first_line: The number of the text's first line in its file, from 1.
+        numbers: Of each line its place in its file, from 1, or 0 where nobody knows it; empty for a whole file.
         platform: What it ran on.
 
     Raises:
@@ -28,10 +29,11 @@ def signals_of_text(
     """
     origin = Origin(shape="plain log", platform=platform, names=names(reading.service or named))
     found: list[Signal | Ignored] = []
-    line = first_line
+    line = 1
     ends = PlainEnds(origin.names)
     for stretch in _stretches(words):
         if stretch.strip():
+            place = numbers[line - 1] if numbers else line
             key = log_key(reading.run, log_name=named, insert_id=f"{line}/{digest(stretch)[:16]}", timestamp="")
             found.append(
                 signal(
@@ -41,7 +43,7 @@ def signals_of_text(
                     source=Source.APP_LOG,
                     at=at,
                     said=stretch,
-                    fields={"line": str(line)},
+                    fields={"line": str(place)} if place else {},
                     end=ends.read_all(stretch.splitlines()),
                 )
             )

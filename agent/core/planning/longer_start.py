@@ -87,4 +87,4 @@ def _start_sum(diagnosis: Diagnosis, start: StartUp, *, had_s: int, who: str) ->
 
 def _line_of(diagnosis: Diagnosis, field: str) -> str:
     place, _, number = diagnosis.field_signals.get(field, "").partition(":")
-    return f" in line {number}" if place == "log" and number else ""
+    return f" in line {number}" if place == "log" and number.isdecimal() else ""

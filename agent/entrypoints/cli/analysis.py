@@ -44,12 +44,14 @@ class RecordFilter:
         read: Records so far.
         passed: Records passed on; the rest repeats them, or is an app's line that no rule knows.
         digests: Plain logs by the name of their file.
+        renumbered: Those of which a line was taken apart: the places of their lines are not those of the file.
     """
 
     matcher: Matcher
     read: int = 0
     passed: int = 0
     digests: dict[str, LogSample] = field(default_factory=dict)
+    renumbered: set[str] = field(default_factory=set)
     _tally: PowerOfTwoCounter = field(default_factory=PowerOfTwoCounter)
 
     def records(self, records: Iterable[Record]) -> Iterator[Record]:
@@ -78,7 +80,11 @@ class RecordFilter:
 
     def _digest(self, record: TextRecord) -> None:
         digest = self.digests.setdefault(record.origin, LogSample(self.matcher))
-        digest.add(stretch_lines(record.text.removesuffix("\n")))
+        text = record.text.removesuffix("\n")
+        lines = stretch_lines(text)
+        if len(lines) != text.count("\n") + 1:
+            self.renumbered.add(record.origin)
+        digest.add(lines)
 
     def _kinds(self, entries: list[JsonRecord]) -> list[tuple[Any, ...] | None]:
         """Return what each entry is one of; None for an app's line that no rule knows."""
@@ -162,12 +168,14 @@ class Analysis:
 
     def _feed_log(self, service: str, name: str, digest: LogSample) -> None:
         """Take a plain log in: as the instance's own log, and as signals."""
-        text = "\n".join(digest.lines())
+        known = name not in self.record_filter.renumbered
+        lines = [(number if known else 0, line) for number, line in digest.numbered()]
         if self.app.environment.replay_logs is not None:
-            self.app.environment.replay_logs.add(service, text, self.clock.now())
+            self.app.environment.replay_logs.add(service, lines, self.clock.now())
         reading = self.app.reading(self.run)
         named = reading if reading.service else replace(reading, service=service)
-        found = signals_of_text(text, named=name, reading=named, at=self.clock.now())
+        text, numbers = "\n".join(line for _, line in lines), [number for number, _ in lines]
+        found = signals_of_text(text, named=name, reading=named, at=self.clock.now(), numbers=numbers)
         self.take(tuple(s for s in found if isinstance(s, Signal)))
 
     def _feed(self, record: Record) -> None:

@@ -20,6 +20,7 @@ def test_a_host_has_no_container_and_no_instance(platform, place):
 
 def test_a_line_behind_a_part_that_nobody_counted_is_named_from_the_end():
     assert place_of("log:-3", "host") == "line 3 from the end of the server's log"
+    assert place_of("log", "host") == "the server's log"
 
 
 def test_a_figure_without_a_known_line_claims_none(stage, scenes):

@@ -173,3 +173,29 @@ def test_an_incident_of_the_cloud_is_not_looked_for_in_the_files_of_this_machine
     assert main(["replay", "incident:inc-1"]) == 2
     assert "in the cloud replay its log" in capsys.readouterr().err
     assert not (tmp_path / "state").exists()
+
+
+LOOP = "(EngineCore pid=7) DEBUG 08-11 02:14:00 [core.py:416] loop active"
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 112.00 MiB."
+
+
+@pytest.mark.parametrize(
+    ("above", "place"),
+    [(LOOP, "log:4001"), ('{"level":"info","ts":7}', "log")],
+    ids=["plain lines", "lines that were taken apart"],
+)
+def test_a_line_of_a_long_log_is_told_by_its_place_in_the_file(above, place, tmp_path, capsys):
+    """Only some of its lines are kept for a diagnosis; where those are not the file's own, no place is told."""
+    source = tmp_path / "server"
+    source.mkdir()
+    labels = {"service_name": "server", "revision_name": "server-00001-abc"}
+    entry = ENTRY | {
+        "timestamp": "2031-01-01T00:00:00Z",
+        "resource": {"type": "cloud_run_revision", "labels": labels},
+        "textPayload": f"{OOM} GPU 0",
+    }
+    (source / "entries.jsonl").write_text(json.dumps(entry) + "\n")
+    (source / "server.log").write_text("\n".join([above, *[LOOP] * 3_999, OOM, LOOP]) + "\n")
+    assert main(["replay", str(source), "--json"]) == 1
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert place in {one["signal"] for row in rows for one in row["evidence"]}
