@@ -76,10 +76,10 @@ def _claim(context: StageContext, incident_id: str, name: str, holder: str) -> s
         looked, before = before, context.cards.card(incident_id, name)
         if looked == before:
             break
-    raise _being_told(incident_id)
+    raise _in_progress(incident_id)
 
 
-def _being_told(incident_id: str) -> NotifyInProgress:
+def _in_progress(incident_id: str) -> NotifyInProgress:
     return NotifyInProgress(
         f"{incident_id!r} was not shown",
         why="another worker is showing it at this moment",
