@@ -1,10 +1,11 @@
 """Of all signatures in a text, which is the first cause, and how sure that is."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from agent.failures.finding import EvidenceLine, Finding, Value
 from agent.failures.measure import measure
-from agent.failures.recovered import BROKEN, end_of_traceback, evident, is_queue, standing, timeline_of
+from agent.failures.recovered import BROKEN, end_of_traceback, evident, got_past, is_queue, standing, timeline_of
 from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.rules.rules import RULES
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Role, Sighting, Signature
@@ -17,12 +18,18 @@ from agent.failures.text.log_text import (
     most_informative_lines,
     only_info,
 )
-from agent.failures.text.no_evidence import ends_process, ends_traceback, is_logged_as_mild, is_refusal
+from agent.failures.text.no_evidence import ends_process, ends_server, ends_traceback, is_logged_as_mild, is_refusal
 from agent.failures.text.phases import STARTING, Timeline
 from agent.failures.text.streams import body_of, rank_of
 
 UNKNOWN_CONFIDENCE = 0.2
 CERTAIN_FROM = 0.8
+WARNED = 60
+"""Taken from the rank of a cause that a warning tells: what an error says comes first."""
+
+RIVAL_FROM = 60
+"""A cause of this precedence and more names a mechanism (ranks.toml); below are words of ordinary logs too."""
+
 SETTLED_FROM = 60
 """Harmless entries of this precedence and more say whose trouble a line is (agent/catalogue/failures/ranks.toml)."""
 
@@ -62,14 +69,24 @@ def judge(
         whole_log and _silent(lines, sightings, troubles, timeline)
     ):
         troubles = [s for s in troubles if not s.signature.needs_silence]
+    unresolved = _unresolved(lines, loud, sightings, timeline)
+    past = {s.index for s in troubles if got_past(s, lines, timeline)}
+    others = [s for s in troubles if s.index not in past]
+    ended = any(ends_server(lines, index) for index in unresolved)
+    if past and (ended or any(s.signature.role is not Role.HINT for s in others)):
+        past, troubles = set(), others
     found = None
     while troubles and (found is None or found.class_ is FailureClass.UNKNOWN):
         found = _trouble(lines, troubles, timeline, whole_log=whole_log, platform=platform)
         troubles = [s for s in troubles if s.signature.id != found.signature]
     found = None if found is not None and found.class_ is FailureClass.UNKNOWN else found
+    if (past or ended) and found is not None:  # it went on, and may be well; or something else ended it
+        found = replace(found, certain=False)
     if found is not None and not found.benign:
         return found
-    if _unresolved(lines, loud, sightings, timeline):
+    if ended:
+        return _ended(lines)
+    if unresolved:
         return _unknown(lines)
     return found or _harmless(lines, loud, sightings, timeline) or _unknown(lines)
 
@@ -135,7 +152,7 @@ def _silent(
 def _trouble(
     lines: Sequence[str], troubles: Sequence[Sighting], timeline: Timeline, *, whole_log: bool, platform: str | None
 ) -> Finding:
-    ranked = sorted(troubles, key=lambda sighting: (-_rank(sighting.signature, platform), sighting.index))
+    ranked = sorted(troubles, key=lambda s: (WARNED * _warned(lines, s) - _rank(s.signature, platform), s.index))
     best = ranked[0]
     entry = best.signature
     phase = entry.phase if entry.phase is not Phase.UNKNOWN else timeline.phase_at(best.index)
@@ -149,6 +166,8 @@ def _trouble(
     confidence = entry.confidence if ruling.confidence is None else ruling.confidence
     if entry.class_by_phase and decisive is Phase.UNKNOWN:
         confidence = min(confidence, 0.55)
+    if entry.role is Role.CAUSE and is_note(body_of(lines[best.index])):
+        confidence = min(confidence, 0.75)  # it did not alarm its own program
     if _has_rivals(ranked) or (entry.failure_class in BROKEN and is_refusal(lines, best.index)):
         confidence = min(confidence, 0.7)
     consequence = entry.role is not Role.CAUSE and not entry.needs_silence
@@ -172,15 +191,23 @@ def _trouble(
     )
 
 
+def _warned(lines: Sequence[str], sighting: Sighting) -> bool:
+    """Whether a cause is told by a warning."""
+    return sighting.signature.role is Role.CAUSE and is_warning(body_of(lines[sighting.index]))
+
+
 def _has_rivals(ranked: Sequence[Sighting]) -> bool:
-    """Whether a cause of another class is as strong as the first."""
-    best = ranked[0].signature
-    return any(
-        rival.signature.role is Role.CAUSE
-        and rival.signature.precedence >= best.precedence
-        and rival.signature.failure_class is not best.failure_class
-        for rival in ranked[1:]
-    )
+    """Whether a known cause of another class is as strong as the first, or stands elsewhere: only one can be first."""
+    best = ranked[0]
+    entry = best.signature
+    told = {entry.failure_class, *entry.becomes, *entry.class_by_phase.values()}
+
+    def rivals(other: Sighting) -> bool:
+        strong, class_ = other.signature.precedence, other.signature.failure_class
+        as_strong = strong >= entry.precedence and class_ is not entry.failure_class
+        return as_strong or (strong >= RIVAL_FROM and class_ not in told and other.index != best.index)
+
+    return any(other.signature.role is Role.CAUSE and rivals(other) for other in ranked[1:])
 
 
 def _ruling(
@@ -281,6 +308,18 @@ def _calm(best: Sighting | None, timeline: Timeline, *, loud: bool) -> float:
     if best is not None:
         return best.signature.confidence
     return 0.85 if timeline.is_progress else 0.5
+
+
+def _ended(lines: Sequence[str]) -> Finding:
+    """An exception that no rule knows ended a process of the server: that is known, and no more."""
+    return replace(
+        _unknown(lines),
+        class_=FailureClass.ENGINE_DEAD,
+        signature="unknown_exception",
+        confidence=0.4,
+        consequence=True,
+        fix_actions=("collect_container_logs", "restart", "upgrade_version"),
+    )
 
 
 def _unknown(lines: Sequence[str]) -> Finding:

@@ -7,6 +7,7 @@ from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, 
 from agent.failures.text.log_text import TRACEBACK, failure_candidates
 from agent.failures.text.no_evidence import (
     MOST_TRACEBACK_LINES,
+    ends_process,
     goes_on_above,
     is_dumped,
     is_handled,
@@ -54,6 +55,11 @@ the process may print on until it is killed."""
 
 BROKEN = frozenset({FailureClass.UNSUPPORTED_ARCHITECTURE, FailureClass.WEIGHTS_UNREADABLE})
 """What a checkpoint may be, whose requests are all refused."""
+
+BEFORE_WEIGHTS = frozenset(
+    {FailureClass.MODEL_NOT_FOUND, FailureClass.MODEL_ACCESS_DENIED, FailureClass.NETWORK_TIMEOUT}
+)
+"""What keeps a start from its weights."""
 
 AFTER_A_STOP = PASSING | {FailureClass.ENGINE_DEAD, FailureClass.QUEUE_SATURATION}
 """What a probe or the platform reports about a server that was asked to end."""
@@ -176,6 +182,16 @@ def _over(sighting: Sighting, timeline: Timeline, deaths: Mapping[tuple[str, int
     start = timeline.start(sighting.index)
     died = start is not None and deaths.get(start, -1) > sighting.index
     return began in STARTING - {Phase.CONFIG} or (Phase.SERVING in {entry.phase, began} and not died)
+
+
+def got_past(sighting: Sighting, lines: Sequence[str], timeline: Timeline) -> bool:
+    """Whether a start reported that the model cannot be had, and loaded its weights afterwards: look for another cause.
+
+    An exception that ends its process is none that anybody got over: whoever goes on in the stream is another.
+    """
+    if sighting.signature.failure_class not in BEFORE_WEIGHTS or ends_process(lines, sighting.index):
+        return False
+    return timeline.phase_at(sighting.index) in {Phase.UNKNOWN, *STARTING} and timeline.loaded_after(sighting.index)
 
 
 def _ordered_stop(sighting: Sighting, lines: Sequence[str], timeline: Timeline) -> bool:

@@ -173,8 +173,11 @@ def _without_implied(phrases: list[Phrase]) -> tuple[Phrase, ...]:
 
 
 def _is_whole(word: bytes, line: bytes) -> bool:
-    """Whether a line in lower case holds the word and nothing else but what a log writes before it."""
-    line = line.strip()
+    """Whether a line in lower case holds the word and nothing else but what a log writes before it.
+
+    The name of an exception without words ends in a colon.
+    """
+    line = line.strip().removesuffix(b":")
     return line.endswith(word) and _BEFORE.fullmatch(line[: -len(word)]) is not None
 
 

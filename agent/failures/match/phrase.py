@@ -76,4 +76,4 @@ def parse_phrase(text: str, *, at_least: int = MIN_ANCHOR_BYTES, fold: bool = Tr
 def phrase_pattern(phrase: Phrase, *, whole_line: bool = False) -> str:
     """The same phrase as a regular expression over one lower-case line: the slow way, for comparison."""
     pattern = ".*?".join(re.escape(part.decode()) for part in phrase.parts)
-    return rf"^\s*{BEFORE_WHOLE_LINE}{pattern}\s*$" if whole_line else pattern
+    return rf"^\s*{BEFORE_WHOLE_LINE}{pattern}:?\s*$" if whole_line else pattern

@@ -34,7 +34,10 @@ _QUANTISATION = _Work(
     fixes=("change_model_or_quantization", "upgrade_version", "none_code_bug"),
 )
 _SETTINGS = _Work(
-    files=("vllm/config/", "vllm/config.py", "engine/arg_utils.py", "entrypoints/cli/", "vllm/envs.py"),
+    files=(
+        *("vllm/config/", "vllm/config.py", "engine/arg_utils.py", "entrypoints/cli/", "openai/cli_args.py"),
+        "vllm/envs.py",
+    ),
     class_=FailureClass.INVALID_FLAG,
     fixes=("fix_command_line", "upgrade_version"),
 )

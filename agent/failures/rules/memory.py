@@ -45,6 +45,7 @@ _BY_PHASE = {
     Phase.SERVING: RUNTIME_FIXES,
 }
 _FORWARD = (", in forward\n", ", in forward_cuda\n", ", in forward_native\n", ", in forward_hip\n")
+_THIS_PROCESS = re.compile(r"this process has (\d{1,6}(?:\.\d{1,4})?) (gib|mib)")
 _ONE_OF_THEM = re.compile(r"process \d{1,10} has ")
 _BUFFER_GB = re.compile(r"max_local_cpu_size'?[:=] ?'?(\d{1,6}(?:\.\d{1,3})?)(?: ?gi?b)?")
 _WORKER = re.compile(r"\((?:vllm)?worker[ _](?:rank=|tp)(\d{1,4})")
@@ -64,7 +65,10 @@ def gpu_oom(case: RuleInput) -> Ruling:
         return Ruling(fixes=RUNTIME_FIXES)  # who else stands in the list is the engine's other processes
     total, free, own = case.gib("gpu_total"), case.gib("gpu_free"), case.gib("process")
     held = case.gib("torch_allocated")
-    if "this process has" not in case.line and len(_ONE_OF_THEM.findall(case.line)) > 1:
+    named = _THIS_PROCESS.search(case.line)
+    if named:
+        own = float(named[1]) / (1024 if named[2] == "mib" else 1)
+    elif len(_ONE_OF_THEM.findall(case.line)) > 1:
         own = None  # the first of a list of processes is anybody
     mine = own if own is not None else held
     if total and free is not None and mine is not None and mine + free < 0.5 * total and free < 0.15 * total:

@@ -208,7 +208,7 @@ def nccl(case: RuleInput) -> Ruling:
         return Ruling(fixes=("set_shm_size", "fix_network_nccl"), confidence=0.7)
     if case.mentions("duplicate gpu detected"):
         return Ruling(fixes=("set_flag tensor_parallel_size", "fix_network_nccl"))
-    if case.mentions("libnccl.so", "failed to load nccl"):
+    if case.has("libnccl.so") or case.mentions("failed to load nccl"):
         return Ruling(fixes=("fix_image_or_driver", "upgrade_version"))
     return Ruling()
 

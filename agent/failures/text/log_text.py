@@ -33,6 +33,10 @@ _QUIET = re.compile(
     r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} |(?:User|Future|Deprecation)Warning"
     r"|\.py:\d{1,7}: \w{1,40}Warning: |\blevel=warn"
 )
+_ADVISED_LEVEL = re.compile(
+    r"\b(?:[A-Z][A-Z_]{1,60}=|log(?:ging)?[ _-]level[= ]{1,3})['\"]?(?:INFO|DEBUG|TRACE|WARN(?:ING)?)\b"
+)
+"""A setting that an error advises for the next run: ``NCCL_DEBUG=INFO`` says nothing of the line's own level."""
 _NOTE = re.compile(r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|info|debug)\b|^[ID]\d{4} ")
 _FATAL_LEVEL = re.compile(r"(?:^|[\s(\[\"'=])(?:CRITICAL|FATAL|PANIC|EMERG)\b")
 _ERROR_LEVEL = re.compile(r"(?:^|[\s(\[\"'=])(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE)\b")
@@ -126,12 +130,16 @@ def most_informative_lines(lines: list[str], *, most: int = 5) -> list[int]:
 
 def looks_like_failure(line: str) -> bool:
     """Whether a line that the catalogue does not know may be a failure."""
-    return bool((_EXCEPTION.search(line) or _LOUD.search(line)) and not _QUIET.search(line))
+    return bool((_EXCEPTION.search(line) or _LOUD.search(line)) and not _is_quiet(line))
+
+
+def _is_quiet(line: str) -> bool:
+    return _QUIET.search(line) is not None and _QUIET.search(_ADVISED_LEVEL.sub("", line)) is not None
 
 
 def is_failure_candidate(line: str) -> bool:
     """Whether a line that the catalogue does not know may be a failure: alarming, not INFO, no source line."""
-    alarm = bool(_ALARM_LEVEL.search(line)) and not _QUIET.search(line)
+    alarm = bool(_ALARM_LEVEL.search(line)) and not _is_quiet(line)
     loud = alarm or looks_like_failure(_NONE.sub("", line))
     return loud and not is_note(line) and not _SOURCE.match(line, _head_end(line))
 
@@ -164,7 +172,7 @@ def is_error_line(line: str) -> bool:
 
     The lines inside a traceback are none; the exception that ends it speaks for them.
     """
-    if _QUIET.search(line) or not (_ALARM_LEVEL.search(line) or _EXCEPTION.search(line) or TRACEBACK in line):
+    if _is_quiet(line) or not (_ALARM_LEVEL.search(line) or _EXCEPTION.search(line) or TRACEBACK in line):
         return False
     return not is_continued(line)
 
@@ -188,8 +196,12 @@ def _head_end(line: str) -> int:
 
 def is_note(line: str) -> bool:
     """Whether a line says of itself that it is INFO or DEBUG; the first level in it decides, not a word further on."""
-    found = _NOTE.search(line[:200])
-    return found is not None and not _ERROR_LEVEL.search(line, 0, found.start())
+    head = line[:200]
+    if _NOTE.search(head) is None:
+        return False
+    head = _ADVISED_LEVEL.sub("", head)
+    found = _NOTE.search(head)
+    return found is not None and not _ERROR_LEVEL.search(head, 0, found.start())
 
 
 def is_fatal(line: str) -> bool:

@@ -1,7 +1,7 @@
 """Lines that hold the words of a failure and are no evidence of one: settings, quoted source, handled exceptions."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from agent.failures.text.log_text import TRACEBACK, indent_of, is_continued, is_error_line, is_note, is_warning
@@ -25,6 +25,13 @@ _ARGUMENTS = re.compile(
 _FRAME = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in \S{1,120}\s*$')
 ENGINE_LOOP = ("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop")
 _OUTERMOST = re.compile(rf'\bFile "[^"]{{1,400}}", line \d{{1,7}}, in (?:<module>|{"|".join(ENGINE_LOOP)})\s*$')
+_OF_VLLM = re.compile(
+    r'\bFile "[^"]{0,400}/(?:bin/vllm|vllm/(?:entrypoints|v1|engine|executor|worker)/[^"]{1,200})", line '
+)
+_OF_ENGINE = re.compile(
+    r'\bFile "[^"]{0,400}/vllm/(?:(?:v1/)?(?:worker|executor)/|v1/engine/core\.py|engine/ray_utils\.py'
+    r"|engine/llm_engine\.py|model_executor/|compilation/)"
+)
 _RAISED = re.compile(r"\braise\b(?! [\w.]{1,80}\(?\s*$)")
 """Source that raises, with the words that it raises; ``raise NotImplementedError(`` has them on other lines."""
 _BAD_INPUT = re.compile(r"(?:^|[\s.\]])(?:ValueError|TypeError|NotImplementedError|\w{0,40}ValidationError)(?::|$)")
@@ -139,21 +146,36 @@ def ends_traceback(lines: Sequence[str], index: int) -> bool:
 
 def ends_process(lines: Sequence[str], index: int) -> bool:
     """Whether a traceback right above the line begins where a program or an engine's loop does: nothing goes on."""
+    return any(_OUTERMOST.search(frame) for frame in _frames_above(lines, index))
+
+
+def ends_server(lines: Sequence[str], index: int) -> bool:
+    """Whether a line is the exception that ended a process of vLLM, and not a request's, a client's or a script's.
+
+    No request is handled in the code of the engine's own processes: what is raised there ends the engine.
+    """
+    frames = list(_frames_above(lines, index))
+    ended = any(map(_OUTERMOST.search, frames)) and any(map(_OF_VLLM.search, frames))
+    return ended or any(map(_OF_ENGINE.search, frames))
+
+
+def _frames_above(lines: Sequence[str], index: int) -> Iterator[str]:
+    """The lines of the traceback that stands right above a line and that it ends, innermost first."""
     if goes_on_above(lines[index]):
-        return False
+        return
     server = server_of(lines[index])
     for at in range(index - 1, max(-1, index - MOST_TRACEBACK_LINES), -1):
         if TRACEBACK in lines[at] or server_of(lines[at]) != server or not goes_on_above(lines[at]):
-            return False
-        if _OUTERMOST.search(lines[at]):
-            return True
-    return False
+            return
+        yield lines[at]
 
 
 def _head(lines: Sequence[str], index: int) -> int | None:
     """The line of the same record directly above the traceback that the line ends, or stands in."""
     written_by = _writer(lines[index])
     for at in range(index, max(0, index - MOST_FRAME_LINES), -1):
+        if not lines[at].strip():  # of whoever copied the log
+            continue
         if _writer(lines[at]) != written_by:
             return None
         if TRACEBACK in lines[at]:

@@ -212,6 +212,14 @@ class Timeline:
         start = self._start_at(index)
         return start is not None and self._any_of_own(start, start.tokens_by, index)
 
+    def loaded_after(self, index: int) -> bool:
+        """Whether the start that wrote ``index`` had its weights loaded afterwards, whatever came of it."""
+        start = self._start_at(index)
+        if start is None:
+            return False
+        later = start.works[bisect_right(start.works_at, index) :]
+        return any(phase is Phase.PROFILING or phase is Phase.GRAPH_CAPTURE or phase in _UP for phase in later)
+
     def start(self, index: int) -> tuple[str, int] | None:
         """Which start wrote the line: its server and where it begins; None where none is known."""
         start = self._start_at(index)

@@ -4,6 +4,8 @@ import pytest
 
 from agent.failures.finding import Finding
 from agent.failures.match.matcher import Matcher
+from tests.agent.failures.log_changes import BANNER as FIRST_LINES
+from tests.agent.failures.log_changes import ENGINE, HEALTHY_START, READY
 
 STAMP = "2031-05-06 07:08:09"
 HEALTHY = [
@@ -471,3 +473,140 @@ def test_a_line_that_announces_a_traceback_is_known_by_its_end(matcher: Matcher,
     lines += ['  File "/x/starlette/requests.py", line 3, in stream', "    raise ClientDisconnect()", end]
     served = '(APIServer pid=1) INFO:     10.0.0.4:5 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
     assert of(matcher, "\n".join([BANNER, COMPLETE, *lines, served])).benign is benign
+
+
+ENDED = [
+    "(APIServer pid=7) Traceback (most recent call last):",
+    '(APIServer pid=7)   File "/usr/local/bin/vllm", line 8, in <module>',
+    "(APIServer pid=7)     sys.exit(main())",
+    '(APIServer pid=7)   File "/srv/lamp.py", line 3, in glow',
+    "(APIServer pid=7)     burn()",
+    "(APIServer pid=7) lamp.LampError: the wick is too short",
+]
+
+
+def test_an_unknown_exception_that_ended_the_server_is_its_end_and_a_clients_is_unknown(matcher: Matcher) -> None:
+    found = matcher.classify("\n".join([*HEALTHY_START, *ENDED]), whole_log=True, platform=None)
+    assert (found.class_, found.certain, found.consequence) == ("engine_dead", False, True)
+    assert found.fix_actions[0] == "collect_container_logs"
+    script = [line.removeprefix("(APIServer pid=7) ").replace("/usr/local/bin/vllm", "/srv/ask.py") for line in ENDED]
+    assert matcher.classify("\n".join([*HEALTHY_START, *script]), whole_log=True, platform=None).class_ == "unknown"
+
+
+def test_a_start_that_loaded_its_weights_had_found_its_model(matcher: Matcher) -> None:
+    """A server asks the hub about a path, logs the refusal as an error, and goes on: what ended it came later."""
+    hub = (
+        "(APIServer pid=7) ERROR 05-06 07:08:02 [repo_utils.py:47] Error retrieving safetensors: Repo id must use "
+        "alphanumeric chars, '-', '_' or '.': '/lamp'., retrying 1 of 2"
+    )
+
+    def told(*more: str) -> Finding:
+        return matcher.classify("\n".join([*FIRST_LINES, hub, *more]), whole_log=True, platform=None)
+
+    assert told().class_ == "model_not_found"
+    assert (told(*ENGINE).class_, told(*ENGINE).certain) == ("model_not_found", False)
+    assert told(*ENGINE, *ENDED).class_ == "engine_dead"
+    memory = "(EngineCore pid=71) ERROR 05-06 07:08:59 [core.py:1] torch.OutOfMemoryError: CUDA out of memory."
+    assert told(*ENGINE, memory).class_ == "gpu_oom_profile"
+    assert told(*ENGINE, *READY).benign
+
+
+def test_an_engine_of_older_servers_that_was_sent_a_signal_is_no_failure(matcher: Matcher) -> None:
+    stop = [
+        "INFO 05-06 07:19:53 launcher.py:57] Shutting down FastAPI HTTP server.",
+        "Traceback (most recent call last):",
+        '  File "/srv/vllm/engine/multiprocessing/engine.py", line 351, in signal_handler',
+        '    raise KeyboardInterrupt("MQLLMEngine terminated")',
+        "KeyboardInterrupt: MQLLMEngine terminated",
+    ]
+    assert matcher.classify("\n".join([*HEALTHY_START, *stop]), whole_log=True, platform=None).benign
+
+
+def test_what_ray_lists_as_possible_causes_proves_none_of_them(matcher: Matcher) -> None:
+    gone = (
+        "ERROR 05-06 07:08:59 [core.py:387] ray.exceptions.ActorDiedError: The actor is dead because its worker process "
+        "has died. There are some potential root causes. (1) The process is killed by SIGKILL by OOM killer due to high "
+        "memory usage. (2) ray stop --force is called. (3) The worker is crashed unexpectedly due to SIGSEGV."
+    )
+    found = matcher.classify(gone, whole_log=True, platform=None)
+    assert (found.class_, found.certain) == ("host_oom", False)
+    crash = "(RayWorkerWrapper pid=9) *** SIGSEGV received at time=1746541214 on cpu 3 ***"
+    assert matcher.classify(f"{crash}\n{gone}", whole_log=True, platform=None).class_ == "illegal_memory_access"
+
+
+def test_a_word_of_ordinary_prose_takes_no_machine_back(matcher: Matcher) -> None:
+    for text in ("In 1984 the teacher was suspended for a day.", "The sites may grow old and overloaded."):
+        assert matcher.classify(text, whole_log=False, platform=None).class_ == "unknown"
+    assert matcher.classify("Error: Overloaded", whole_log=False, platform=None).class_ == "queue_saturation"
+    assert matcher.classify("state: SUSPENDED", whole_log=False, platform="tpu_vm").class_ == "quota_exceeded"
+
+
+def test_of_two_causes_of_different_classes_neither_is_certain(matcher: Matcher) -> None:
+    nvml = "pynvml.NVMLError_Unknown: Unknown Error"
+    launch = "(Worker pid=9) ERROR 05-06 07:08:30 [worker.py:5] RuntimeError: CUDA error: unspecified launch failure"
+    assert matcher.classify(nvml, whole_log=True, platform=None).certain
+    both = matcher.classify(f"{nvml}\n{launch}", whole_log=True, platform=None)
+    assert not both.certain
+    assert both.class_ in {"no_gpu_visible", "illegal_memory_access"}
+
+
+def test_an_error_explains_more_than_a_warning_above_it(matcher: Matcher) -> None:
+    warned = "/srv/ccl/__init__.py:25: UserWarning: Cannot load xpu CCL; oneCCL does not work here"
+    error = "ERROR 05-06 07:08:30 [worker.py:5] torch.OutOfMemoryError: CUDA out of memory."
+    assert matcher.classify(warned, whole_log=True, platform=None).class_ == "nccl_failure"
+    assert matcher.classify(f"{warned}\n{error}", whole_log=True, platform=None).signature == "torch_out_of_memory"
+
+
+@pytest.mark.parametrize(
+    ("line", "class_", "fix"),
+    [
+        (
+            "RuntimeError: Cannot re-initialize CUDA in forked subprocess. Use the 'spawn' start method",
+            "invalid_flag",
+            "set_env VLLM_WORKER_MULTIPROC_METHOD",
+        ),
+        ("RuntimeError: HIP error: invalid configuration argument", "illegal_memory_access", "none_code_bug"),
+        ("Error: Invalid configuration: 'lamps'", "invalid_flag", "fix_command_line"),
+    ],
+    ids=["forked", "launch", "settings"],
+)
+def test_a_kernels_launch_and_a_fork_are_no_settings_file(matcher: Matcher, line: str, class_: str, fix: str) -> None:
+    found = matcher.classify(line, whole_log=False, platform=None)
+    assert (found.class_, found.fix_actions[0]) == (class_, fix)
+
+
+@pytest.mark.parametrize("end", ["KeyboardInterrupt", "KeyboardInterrupt:"])
+def test_a_person_who_pressed_ctrl_c_is_no_failure(matcher: Matcher, end: str) -> None:
+    frames = [line.removeprefix("(APIServer pid=7) ") for line in ENDED[:-1]]
+    text = "\n".join([*FIRST_LINES, *ENGINE, *frames, end])
+    assert matcher.classify(text, whole_log=True, platform=None).benign
+
+
+def test_what_a_server_only_notes_is_not_certain(matcher: Matcher) -> None:
+    """A server of another platform looks for CUDA in vain and goes on; where it says so, it is no failure at all."""
+    said = "CUDA platform is not available because: NVML Shared Library Not Found"
+    noted = matcher.classify(f"DEBUG 05-06 07:08:00 [__init__.py:92] {said}", whole_log=True, platform=None)
+    assert (noted.class_, noted.certain) == ("no_gpu_visible", False)
+    assert matcher.classify(f"ERROR 05-06 07:08:00 [__init__.py:92] {said}", whole_log=True, platform=None).certain
+    other = "DEBUG 05-06 07:08:00 [__init__.py:106] Confirmed ROCm platform is available."
+    text = "\n".join([f"DEBUG 05-06 07:08:00 [__init__.py:92] {said}", other, *HEALTHY_START])
+    assert matcher.classify(text, whole_log=True, platform=None).benign
+
+
+def test_a_cause_beside_an_unknown_end_of_the_server_is_not_certain(matcher: Matcher) -> None:
+    bucket = "NoSuchBucket: The specified bucket does not exist"
+    assert matcher.classify(bucket, whole_log=True, platform=None).certain
+    assert not matcher.classify("\n".join([bucket, *ENDED]), whole_log=True, platform=None).certain
+
+
+def test_the_head_of_a_traceback_is_told_by_the_exception_that_ends_it(matcher: Matcher) -> None:
+    head = "ERROR 05-06 07:08:09 [core.py:324] "
+    lines = [
+        f"{head}EngineCore hit an exception: Traceback (most recent call last):",
+        f'{head}  File "/srv/vllm/v1/engine/core.py", line 316, in run_engine_core',
+        f"{head}    engine_core = EngineCoreProc(*args, **kwargs)",
+        f'{head}  File "/srv/lamp.py", line 3, in glow',
+        f"{head}    burn()",
+        f"{head}AttributeError: 'Lamp' object has no attribute 'wick'",
+    ]
+    assert matcher.classify("\n".join(lines), whole_log=True, platform=None).class_ == "engine_dead"

@@ -14,6 +14,7 @@ from agent.failures.match.matcher import MEMO_CHARS, MEMO_TEXTS, Matcher, compil
 from agent.failures.match.phrase import parse_phrase, phrase_pattern
 from agent.failures.score import same_fix
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Role
+from agent.failures.text.client_text import without_client_words
 from agent.failures.text.entry_text import log_lines
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 896.00 MiB. GPU 0 has a total capacity of 22.05 GiB of which 123.00 MiB is free."
@@ -253,7 +254,7 @@ def slow_scan(catalogue: FailureCatalogue, lines: list[str]) -> dict[int, str]:
     ]
     claims = [parse_phrase(p).anchor.decode() for s in catalogue.signatures if s.claims_line for p in s.phrases]
     found = {}
-    for index, line in enumerate(lines):
+    for index, line in enumerate(map(without_client_words, lines)):
         lowered = line.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
         claimed = any(claim in lowered for claim in claims)
         for entry, phrases, vetoes in compiled:

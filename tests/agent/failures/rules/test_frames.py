@@ -30,13 +30,15 @@ def traceback(*frames: tuple[str, str], end: str) -> str:
         ((CORE, MODEL, ("sentencepiece/__init__.py", "LoadFromFile")), "weights_unreadable"),
         ((("vllm/v1/engine/core.py", "run_busy_loop"), ("vllm/v1/core/lamp.py", "glow")), "engine_dead"),
         ((("vllm/entrypoints/cli/serve.py", "cmd"), ("vllm/config/lamp.py", "__post_init__")), "invalid_flag"),
+        ((("vllm/entrypoints/openai/cli_args.py", "validate_parsed_serve_args"),), "invalid_flag"),
         ((("vllm/config/lamp.py", "__post_init__"), ("srv/lamp.py", "glow")), "unknown"),
+        ((("vllm/v1/worker/gpu_worker.py", "execute_model"), ("torch/lamp.py", "glow")), "engine_dead"),
         ((("srv/lamp.py", "glow"),), "unknown"),
         ((), "unknown"),
     ],
     ids=[
         "template", "quantisation", "model code", "model code inside quantisation", "loading", "adapters", "ranks",
-        "tokenizer", "serving", "settings", "called by settings", "somebody's code", "none",
+        "tokenizer", "serving", "settings", "arguments", "called by settings", "worker", "somebody's code", "none",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(

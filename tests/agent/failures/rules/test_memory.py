@@ -20,6 +20,8 @@ def test_memory_that_somebody_else_holds_is_not_ours_to_shrink() -> None:
     assert gpu_oom(case(gpu_total_gib=80.0, gpu_free_mib=10, process_gib=79.0)).class_ is None
     several = "process 7 has 1.1 gib memory in use. process 8 has 70.0 gib memory in use."
     assert gpu_oom(case(text=several, gpu_total_gib=80.0, gpu_free_mib=10, process_gib=1.1)).class_ is None
+    ours = "process 7 has 1.1 gib memory in use. including non-pytorch memory, this process has 64.50 gib in use."
+    assert gpu_oom(case(text=ours, gpu_total_gib=80.0, gpu_free_mib=10, process_gib=1.1)).class_ is None
 
 
 def test_a_large_block_without_a_phase_is_a_profile_run() -> None:

@@ -243,3 +243,11 @@ def test_devices_other_than_cuda_speak_their_own_words(matcher: Matcher, line: s
     found = classify(matcher, line)
     assert found.class_ == class_
     assert found.fix_actions[0].startswith(fix)
+
+
+def test_the_library_that_every_start_notes_does_not_say_what_broke(matcher: Matcher) -> None:
+    noted = "INFO 05-06 07:08:09 [utils.py:944] Found nccl from library libnccl.so.2"
+    error = "RuntimeError: NCCL error: unhandled system error (run with NCCL_DEBUG=INFO for details)"
+    assert classify(matcher, f"{noted}\n{error}").fix_actions[0] == "set_shm_size"
+    missing = "OSError: libnccl.so.2: cannot open shared object file; Failed to load NCCL library"
+    assert classify(matcher, missing).fix_actions[0] == "fix_image_or_driver"

@@ -8,6 +8,7 @@ from agent.failures.text.log_text import (
     failure_candidates,
     is_error_line,
     is_failure_candidate,
+    is_note,
     looks_like_failure,
     most_informative_lines,
     only_info,
@@ -135,3 +136,14 @@ def test_source_that_raises_is_no_failure_whoever_wrote_it() -> None:
 def test_a_count_that_is_none_is_no_failure_and_a_program_may_call_its_line_an_error(line: str, may_be: bool) -> None:
     assert is_failure_candidate(line) is may_be
     assert list(failure_candidates([line])) == [0] * may_be
+
+
+@pytest.mark.parametrize(
+    "advice", ["run with NCCL_DEBUG=INFO for details", "set `VLLM_LOGGING_LEVEL=DEBUG`", "set the log level = DEBUG"]
+)
+def test_a_level_that_an_error_advises_is_not_its_own(advice: str) -> None:
+    line = f"RuntimeError: the lamp went out ({advice})"
+    assert is_failure_candidate(line)
+    assert is_error_line(line)
+    assert not is_note(line)
+    assert is_note(f"INFO 05-06 07:08:09 [lamp.py:3] {advice}")

@@ -234,6 +234,13 @@ def test_a_traceback_of_a_refused_request_is_no_failure(matcher: Matcher, head: 
     assert (found.class_, found.fix_actions[0]) == ("benign", "none_client_side")
 
 
+def test_empty_lines_of_a_copied_log_part_no_refusal(matcher: Matcher) -> None:
+    head, *frames = refused("ValueError: lamps are not multimodal")
+    lines = [head, *(part for line in frames for part in (line, ""))]
+    found = matcher.classify("\n".join([*UP, TOKENS, *lines, ANSWERED]), whole_log=True, platform=None)
+    assert found.class_ == "benign"
+
+
 @pytest.mark.parametrize(
     "said",
     [
