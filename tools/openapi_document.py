@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -127,14 +128,15 @@ def routes() -> dict[str, dict[Route, str]]:
     """
     root = FILE.parents[1]
     settings = read_settings({}, platform=f"rehearsal:{root / 'examples' / 'gemma4-26b-l4-startup-probe'}")
-    app = build_app_in_memory(settings, clock=machine_clock(), state=root)
     decide: Any = SimpleNamespace(authenticator=object(), world=None)
-    return {
-        "decide": _routes_of(make_http_app(decisions(decide), operators(decide))),
-        "ingest": _routes_of(make_http_app(alerts(app))),
-        "console": _routes_of(make_app(app.contexts[Owner.DECIDE], settings=app.settings, metrics=True)),
-        "mcp": {("POST", "/mcp"): "Call a tool, or read a resource, as the Model Context Protocol has it."},
-    }
+    with TemporaryDirectory() as state:
+        app = build_app_in_memory(settings, clock=machine_clock(), state=Path(state))
+        return {
+            "decide": _routes_of(make_http_app(decisions(decide), operators(decide))),
+            "ingest": _routes_of(make_http_app(alerts(app))),
+            "console": _routes_of(make_app(app.contexts[Owner.DECIDE], settings=app.settings, metrics=True)),
+            "mcp": {("POST", "/mcp"): "Call a tool, or read a resource, as the Model Context Protocol has it."},
+        }
 
 
 def _routes_of(web: Flask) -> dict[Route, str]:

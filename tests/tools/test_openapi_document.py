@@ -45,6 +45,15 @@ def test_the_committed_document_is_current():
     assert keep_or_check(FILE, page(), COMMAND, ["--check"]) == 0, COMMAND
 
 
+def test_reading_the_routes_leaves_nothing_in_the_tree():
+    """Several workers read them at once; a database beside the sources was locked for all but one."""
+    left = FILE.parents[1] / "rehearsal.sqlite"
+    left.unlink(missing_ok=True)
+    openapi_document.routes.cache_clear()
+    assert dict(routes()) == ROUTES
+    assert not left.exists()
+
+
 def test_it_is_valid_openapi_3_1(kept):
     assert kept["openapi"] == "3.1.0"
     assert [fault.message for fault in OpenAPIV31SpecValidator(kept).iter_errors()] == []
