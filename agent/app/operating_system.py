@@ -53,9 +53,9 @@ def user_name() -> str:
     """
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # before and since Python 3.13
-        return f"uid-{os.getuid()}"
-    except ImportError as error:
+    except (KeyError, ImportError, OSError) as error:  # since Python 3.13 only the last
+        if hasattr(os, "getuid"):
+            return f"uid-{os.getuid()}"
         raise InputRejected(
             "nothing was done", why="nobody knows who runs this command", hint="set USERNAME, or give --by NAME"
         ) from error

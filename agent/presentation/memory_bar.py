@@ -111,10 +111,13 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bar:
-    """One device, its parts, and where its memory ends; sizes in GiB, places in thousandths of the bar."""
+    """One device, its parts, and where its memory ends; sizes in GiB, places in thousandths of the bar.
+
+    What a device of unknown size has stays None, and its bar ends with its parts.
+    """
 
     parts: tuple[Part, ...]
-    total_gib: float
+    total_gib: float | None
     end_x: float
     budget_x: float | None
     budget_gib: float | None
@@ -125,7 +128,8 @@ class Bar:
         """The bar for somebody who cannot see it."""
         parts = ", ".join(f"{part.label} {part.gib:.2f} GiB" for part in self.parts)
         short = f"; {self.short_gib:.2f} GiB are missing" if self.short_gib >= 0.005 else ""
-        return f"Of {self.total_gib:.2f} GiB: {parts}{short}"
+        device = f"Of {self.total_gib:.2f} GiB" if self.total_gib is not None else "On a device of unknown size"
+        return f"{device}: {parts}{short}"
 
 
 def memory_bar(report: Report | None) -> Bar | None:
@@ -144,8 +148,8 @@ def _bar(report: Report) -> Bar:
         at += part.bytes
     return Bar(
         parts=tuple(placed),
-        total_gib=total / GIB,
-        end_x=total / whole * _WIDTH,
+        total_gib=total / GIB if total else None,
+        end_x=total / whole * _WIDTH if total else _WIDTH,
         budget_x=budget / whole * _WIDTH if budget and budget < total else None,
         budget_gib=budget / GIB if budget else None,
         short_gib=_bytes(report, "shortfall_bytes") / GIB,

@@ -26,13 +26,15 @@ def require_access_token(scope: str) -> str:
     try:
         credentials, _ = google.auth.default(scopes=[scope])
         credentials.refresh(google.auth.transport.requests.Request())  # type: ignore[no-untyped-call]
+        if not isinstance(credentials.token, str):
+            raise google.auth.exceptions.RefreshError("the credentials have no token")  # type: ignore[no-untyped-call]
     except google.auth.exceptions.GoogleAuthError as error:
         raise DependencyFailed(
             "no access token for Google Cloud was made",
             why=str(error)[:200],
             hint="run: gcloud auth application-default login",
         ) from error
-    return str(credentials.token)
+    return credentials.token
 
 
 def access_token(scope: str) -> str | None:

@@ -88,6 +88,7 @@ def test_a_user_of_windows_without_a_name_is_asked_for_one(monkeypatch: pytest.M
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setitem(sys.modules, "pwd", None)
+    monkeypatch.delattr(os, "getuid")
     with pytest.raises(InputRejected, match=r"nobody knows who runs this command\. Hint: set USERNAME, or give --by"):
         user_name()
 

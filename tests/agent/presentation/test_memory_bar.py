@@ -71,6 +71,12 @@ def test_any_report_becomes_well_formed_svg_within_its_width(weights, kv, transi
     assert len(bar.partition("]")[0]) <= 65
 
 
+def test_a_device_of_unknown_size_has_no_end_in_the_drawing():
+    drawn = svg_bar(FitReport(fits=None, reason=FitReason.UNKNOWN, weights_bytes=Bounds.exactly(10 * GIB)))
+    assert "On a device of unknown size: weights 10.00 GiB" in drawn
+    assert "<line" not in drawn
+
+
 def test_the_label_at_the_end_of_the_bar_says_what_ends_there(ask):
     """A need beyond the device: the bar ends where the need does, and the mark is where the device ends."""
     fits = ask("Qwen/Qwen3-8B", "nvidia-l4", "--max-model-len 8192")

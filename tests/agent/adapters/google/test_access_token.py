@@ -22,3 +22,11 @@ def test_who_is_refused_has_none(nobody, tmp_path, monkeypatch):
     with TokenServer((400, {"error": "invalid_grant"})) as google:
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(a_key_file(tmp_path, google.url)))
         assert access_token(CLOUD) is None
+
+
+def test_an_answer_without_a_token_is_none(nobody, tmp_path, monkeypatch):
+    """Not the word None, which a server would be asked to take for a token."""
+    with TokenServer((200, {"access_token": None, "expires_in": 3600})) as google:
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(a_key_file(tmp_path, google.url)))
+        assert access_token(CLOUD) is None
+    assert len(google.asked) == 1
