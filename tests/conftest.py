@@ -3,6 +3,7 @@
 import gc
 import hashlib
 import os
+import signal
 from collections import Counter
 
 import hypothesis
@@ -15,6 +16,9 @@ from tests.outside import absent
 from tests.scheduling import FilesAndGroups, order
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test asks the model hub; those that need one start their own
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a run in the background; what it starts must hear Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Whether an example takes long says how busy the machine is, and nothing about what it tries.
 hypothesis.settings.register_profile(
