@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from agent.fit.bounds import GIB, Bounds
@@ -28,12 +29,31 @@ class EntryRejected(Exception):
     """An entry of a data file breaks a rule; the loader gathers these."""
 
 
-def scheme_from_entry(name: str, entry: Mapping[str, Any]) -> QuantFacts:
-    """A storage scheme: bytes per parameter and the groups it usually covers."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuantScheme:
+    """A way to store weights and the name fragments that announce it.
+
+    Attributes:
+        facts: The storage.
+        patterns: The fragments; one without a digit names a method ("gptq"), the others a width too.
+        untold: Bytes per parameter at most where a name announces the method and no width.
+    """
+
+    facts: QuantFacts
+    patterns: tuple[str, ...]
+    untold: float
+
+    def words_in(self, name: str) -> list[str]:
+        """The fragments that stand alone in a lower-case name."""
+        return [word for word in self.patterns if re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", name)]
+
+
+def scheme_from_entry(name: str, entry: Mapping[str, Any]) -> QuantScheme:
+    """A storage scheme: bytes per parameter, the groups it usually covers, and what announces it."""
     bytes_per_param = float(entry["bytes_per_param"])
     if not 0.1 < bytes_per_param <= 4:
         raise EntryRejected(f"bytes_per_param is {bytes_per_param}")
-    return QuantFacts(
+    facts = QuantFacts(
         scheme=name,
         bytes_per_param=bytes_per_param,
         groups=frozenset(TensorGroup(group) for group in entry["groups"]),
@@ -41,6 +61,7 @@ def scheme_from_entry(name: str, entry: Mapping[str, Any]) -> QuantFacts:
         uncertainty=float(entry["uncertainty"]),
         heavier=float(entry.get("heavier", 0.0)),
     )
+    return QuantScheme(facts=facts, patterns=tuple(entry["patterns"]), untold=float(entry.get("untold", 0.0)))
 
 
 def model_from_entry(entry: Mapping[str, Any], schemes: Mapping[str, QuantFacts]) -> ModelFacts:

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from agent.catalogue.fit_entries import (
     EntryRejected,
+    QuantScheme,
     accelerator_from_entry,
     is_publishers_own,
     model_from_entry,
@@ -23,7 +24,7 @@ from agent.catalogue.fit_entries import (
 from agent.errors import InputRejected
 from agent.fit.flags.flags import Flags, typed_flag_names
 from agent.fit.memory.weights import stored_bytes
-from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, QuantFacts, TensorGroup, VersionRules
+from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, TensorGroup, VersionRules
 
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(?:(\d+)|x))?((?:\.?(?:post|dev|rc|a|b)\d*|\.\d+|[-+ ].*)*)")
 """Two or three numbers, then what builds append: 0.10.1.1, 0.19.2rc1.dev134+gfe9c3d6c5, 0.8.5.post1."""
@@ -47,14 +48,6 @@ and 36.73 GiB on each of two cards (0.13.0, 0.16.1), 35B-A3B as GPTQ 21.05. In N
 70.47 GiB for the 122B (Sehyo), 21.86 for Qwen 3.6 35B-A3B (RedHatAI). One layer in ten of the experts wider is the
 heaviest that was seen (QuantTrio, Qwen 3.6 35B-A3B as AWQ: 11.62 GiB on each of two), everything narrow the lightest
 that can be. NVIDIA's own checkpoints quantise every linear layer."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class QuantScheme:
-    """A way to store weights and the name fragments that announce it."""
-
-    facts: QuantFacts
-    patterns: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,15 +123,13 @@ class ModelCatalogue:
     def _requantised(self, name: str, last: str, base: ModelFacts) -> ModelFacts:
         """The size that a name resembles, stored as the name announces; what a name leaves open widens its high end."""
         taken_as = f"{name} is taken as {base.name}"
-        announced = [
-            scheme.facts
-            for scheme in self.schemes.values()
-            if any(re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", last) for word in scheme.patterns)
-        ]
-        if not announced or announced[0].scheme == base.quant.scheme:
+        announced = {scheme.facts: words for scheme in self.schemes.values() if (words := scheme.words_in(last))}
+        if {facts.scheme for facts in announced} <= {base.quant.scheme}:
             return replace(base, name=name, assumptions=(*base.assumptions, taken_as))
-        chosen = announced[0]
+        chosen = next(iter(announced))
         widest = max(facts.bytes_per_param for facts in announced)
+        if not any(re.search(r"\d", word) for words in announced.values() for word in words):
+            widest = max(widest, self.schemes[chosen.scheme].untold)
         heavier = max(chosen.heavier, widest / chosen.bytes_per_param - 1)
         uncertainty = max(0.03, chosen.uncertainty)
         if chosen.bytes_per_param < 1 and any(layer.recurrent is not None for layer in base.layers):
@@ -287,7 +278,7 @@ def _load_models(document: dict[str, Any]) -> ModelCatalogue:
     schemes: dict[str, QuantScheme] = {}
     for key, entry in document.get("schemes", {}).items():
         with _Gathering(mistakes, key):
-            schemes[key] = QuantScheme(facts=scheme_from_entry(key, entry), patterns=tuple(entry["patterns"]))
+            schemes[key] = scheme_from_entry(key, entry)
     by_name: dict[str, ModelFacts] = {}
     by_shape: dict[tuple[str, ...], ModelFacts] = {}
     for entry in document.get("models", []):

@@ -12,6 +12,7 @@ from agent.catalogue.load_fit import load_fit_catalogue
 from agent.errors import InputRejected
 from agent.fit.bounds import GIB
 from agent.fit.flags.flags import parse_flags
+from agent.fit.memory.predict import predict
 from agent.fit.memory.weights import plan_weights
 from agent.fit.model_and_hardware import TensorGroup
 
@@ -368,3 +369,52 @@ def test_a_cache_that_one_publisher_asks_for_is_not_taken_for_anothers(catalogue
 def test_a_gguf_file_is_refused_with_what_can_be_asked_instead(catalogue):
     with pytest.raises(InputRejected, match="the checkpoint that it was made from"):
         catalogue.models.find("bartowski/Qwen2.5-7B-Instruct-GGUF")
+
+
+EIGHT_BITS = [
+    "bnb-8bit", "BNB_8bit", "bnb.8bit", "8bit-bnb", "unsloth-bnb-8bit", "bnb-int8", "AWQ-8bit", "AWQ-INT8", "awq-w8a16",
+    "INT8-AWQ", "GPTQ-8bit", "GPTQ-Int8", "gptq_8bit", "8bit-gptq", "GPTQ-w8a16", "GPTQ-g32-8bit", "autoround-8bit",
+    "int8-AutoRound", "AutoRound-int8", "8bit", "int8", "w8a8", "w8a16", "quantized.w8a8", "FP8", "FP8-dynamic",
+    "w8a8-fp8", "NVFP4-8bit", "NVFP4-FP8", "MXFP4-8bit", "fp8-int4", "4bit-8bit", "bnb-4bit-8bit", "W4A16-FP8",
+]  # fmt: skip
+UNTOLD = ["bnb", "GPTQ", "AutoRound", "GPTQ-marlin", "AutoRound-GPTQ"]
+SIXTEEN_BITS = ["fp16", "bf16", "AWQ-fp16", "AWQ-bfloat16", "GPTQ-Int4-BF16"]
+FOUR_BITS = {
+    **dict.fromkeys(["bnb-4bit", "unsloth-bnb-4bit", "4bit-bnb", "NVFP4", "FP4", "MXFP4"], 0.65),
+    **dict.fromkeys(["AWQ", "AWQ-INT4", "AWQ-4bit", "GPTQ-Int4", "GPTQ-4bit", "gptq_4bit", "w4a16-gptq"], 0.58),
+    **dict.fromkeys(["int4-AutoRound", "4bit", "int4", "w4a16", "quantized.w4a16"], 0.58),
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "least"),
+    [
+        *((words, 1.0) for words in (*EIGHT_BITS, *UNTOLD)),
+        *((words, 2.0) for words in SIXTEEN_BITS),
+    ],
+)
+@pytest.mark.parametrize("base", ["Qwen3-32B", "openai/gpt-oss-20b"])
+def test_a_name_that_says_eight_bits_or_no_width_is_never_counted_as_four(catalogue, base, words, least):
+    """bnb-8bit was once counted as 4 bits, and a model of 33 GiB "fitted" a card of 32."""
+    quant = catalogue.models.find(f"x/{base.rpartition('/')[2]}-{words}").quant
+    assert quant.bytes_per_param * (1 + quant.heavier) >= least
+
+
+@pytest.mark.parametrize(("words", "most"), FOUR_BITS.items())
+def test_a_name_that_says_four_bits_is_counted_as_four(catalogue, words, most):
+    quant = catalogue.models.find(f"x/Qwen3-32B-{words}").quant
+    assert 0.5 < quant.bytes_per_param <= quant.bytes_per_param * (1 + quant.heavier) < most
+
+
+@pytest.mark.parametrize(
+    "words", ["8-bit", "8bits", "bnb-8-bit", "GPTQ-8-bit", "bnb8", "gptq8", "int8wo", "mxfp8", "6bit"]
+)
+def test_a_width_spelt_in_a_way_that_is_not_known_is_refused(catalogue, words):
+    with pytest.raises(InputRejected, match="is not known"):
+        catalogue.models.find(f"x/Qwen3-32B-{words}")
+
+
+def test_a_bitsandbytes_checkpoint_in_eight_bits_does_not_fit_a_card_for_four(catalogue):
+    model, card = catalogue.models.find("x/Qwen3-32B-bnb-8bit"), catalogue.accelerator("rtx-5090")
+    report = predict(model, card, 1, parse_flags("--max-model-len 4096"), catalogue.rules("0.19.0"))
+    assert (report.fits, report.weights_bytes.low > 31 * GIB) == (False, True)
