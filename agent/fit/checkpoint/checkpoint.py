@@ -23,6 +23,9 @@ _COMPARED: Final = (
 _NEGLIGIBLE: Final = 0.002
 """Share by which two sizes in bytes may differ before they contradict: bundled ones are partly arithmetic."""
 
+_AS_LARGE: Final = 1.05
+"""Bundled sizes of towers are partly rounded, and projectors follow the decoder's width."""
+
 _LISTED: Final = 8
 """Missing layers that are listed one by one."""
 
@@ -79,8 +82,13 @@ def profile_of(
     """
     parsed = list(headers)
     read = ConfigReader.of(config)
-    wanted = (read.section("text_config") or read).positive("num_hidden_layers", 2**16)
-    count = count_tensors((tensor for header in parsed for tensor in header.tensors), decoder_layers=wanted)
+    text = read.section("text_config") or read
+    wanted = text.positive("num_hidden_layers", 2**16)
+    count = count_tensors(
+        (tensor for header in parsed for tensor in header.tensors),
+        decoder_layers=wanted,
+        guessing_layers=_guessing_layers(text),
+    )
     if not count.total_tensors:
         raise InputRejected(f"no profile was made of {source!r}", why="it holds no tensors", hint="name the folder")
     known = tuple(bundled)
@@ -154,8 +162,11 @@ def facts_of(
 def _guessing(text: ConfigReader, layers: tuple[LayerGroup, ...]) -> LayerGroup | None:
     """The layers that guess tokens have the shape of the decoder's last ones that cache tokens."""
     caching = [group for group in layers if group.owns_kv and group.recurrent is None]
-    number = text.size("num_nextn_predict_layers", 0) or text.size("mtp_num_hidden_layers", 0) or 1
-    return replace(caching[-1], count=number) if caching else None
+    return replace(caching[-1], count=_guessing_layers(text) or 1) if caching else None
+
+
+def _guessing_layers(text: ConfigReader) -> int:
+    return text.size("num_nextn_predict_layers", 0) or text.size("mtp_num_hidden_layers", 0)
 
 
 def contradictions(bundled: ModelFacts, read: ModelFacts) -> tuple[str, ...]:
@@ -240,7 +251,9 @@ def _with_relative(facts: ModelFacts, known: tuple[ModelFacts, ...]) -> ModelFac
 
 def _with_towers(facts: ModelFacts, known: tuple[ModelFacts, ...]) -> ModelFacts:
     """Borrow what profiling images takes from the bundled model of this architecture that takes most."""
-    kin = [entry for entry in known if entry.architecture == facts.architecture and entry.vision is not None]
+    kin = [
+        entry for entry in known if entry.architecture == facts.architecture and _is_covered(facts.vision, entry.vision)
+    ]
     if not kin or facts.vision is None:
         return facts
     most = max(kin, key=lambda entry: (entry.vision and entry.vision.profile_bytes_per_token) or 0)
@@ -249,7 +262,12 @@ def _with_towers(facts: ModelFacts, known: tuple[ModelFacts, ...]) -> ModelFacts
 
 
 def _lend(read: TowerFacts | None, kin: TowerFacts | None) -> TowerFacts | None:
-    return read if read is None or kin is None else replace(kin, params=read.params)
+    """What a relative's tower takes to profile, unless the tower that was read is larger."""
+    return read if read is None or kin is None or not _is_covered(read, kin) else replace(kin, params=read.params)
+
+
+def _is_covered(read: TowerFacts | None, kin: TowerFacts | None) -> bool:
+    return read is not None and kin is not None and read.params <= kin.params * _AS_LARGE
 
 
 _CACHE_KEYS: Final = ("kv_cache_scheme", "kv_cache_quant_algo")

@@ -18,11 +18,11 @@ _SPARSE: Final = frozenset({"deepseek_v32", "glm_moe_dsa"})
 _INDEX_BYTES: Final = 132
 """128 elements in 8 bits and a scale: vllm/model_executor/models/deepseek_v2.py of 0.21.0, read 2026-11-23."""
 
-_MAMBA: Final = ("mamba_d_ssm", "mamba_d_state", "mamba_expand", "mamba_num_heads")
+_MAMBA: Final = ("mamba_d_state", "mamba_expand", "mamba_num_heads")
 _UNREAD: Final = (
     "attention_chunk_size", "attn_layer_indices", "attn_layer_period", "attn_type_list", "block_configs", "block_types",
     "compress_ratios", "cross_attention_layers", "full_attn_idxs", "hybrid_layer_pattern", "is_encoder_decoder",
-    "layer_group_size", "layers_block_type", "linear_attn_config", "nsa_config", "num_attention_groups",
+    "layer_group_size", "layers_block_type", "linear_attn_config", "mamba_d_ssm", "nsa_config", "num_attention_groups",
     "num_key_value_heads_per_layer", "sparse_attention_config", "ssm_cfg", "state_size", "swa_num_key_value_heads",
 )  # fmt: skip
 """Keys of models whose layers keep what this grammar has no word for: Mamba beside attention (Jamba, Bamba, Falcon H1),
@@ -92,7 +92,8 @@ def decoder_of(text: ConfigReader) -> Decoder:
 def _unread(text: ConfigReader, types: frozenset[str]) -> str:
     """What the first key does that announces memory of a kind not read here; "" if none does."""
     strange = (key for key in text.values if key.startswith("index") and key not in _INDEXER)
-    for key in (*_UNREAD, *(() if "mamba" in types else _MAMBA), *strange):
+    has_types = bool(text.words("layer_types"))  # all of them known: sizes of layers that it lacks were left in
+    for key in (*_UNREAD, *(() if "mamba" in types or has_types else _MAMBA), *strange):
         value = text.values.get(key)
         if value and not (key == "attn_type_list" and set(value) == {1}):
             return f"what {key[:60]!r} of its config does to memory is not known here"

@@ -18,9 +18,16 @@ _BY_SEGMENT: Final = {
     "vision_embedder": TensorGroup.VISION,
     "embed_vision": TensorGroup.VISION,
     "visual": TensorGroup.VISION,
+    "vision": TensorGroup.VISION,
+    "vpm": TensorGroup.VISION,
+    "perception": TensorGroup.VISION,
+    "visual_tokenizer": TensorGroup.VISION,
+    "image_embed": TensorGroup.VISION,
     "multi_modal_projector": TensorGroup.VISION,
     "mm_projector": TensorGroup.VISION,
     "image_newline": TensorGroup.VISION,
+    "apm": TensorGroup.AUDIO,
+    "whisper_encoder": TensorGroup.AUDIO,
     "audio_tower": TensorGroup.AUDIO,
     "audio_model": TensorGroup.AUDIO,
     "audio_encoder": TensorGroup.AUDIO,
@@ -94,21 +101,14 @@ def group_of(name: str) -> TensorGroup:
     return blocks[0] if blocks else TensorGroup.OTHER
 
 
-def layer_of(name: str) -> int | None:
-    """Which decoder layer a tensor belongs to.
-
-    Args:
-        name: As stored.
-
-    Returns:
-        Its number from 0; None outside the decoder's layers, or for a name that does not tell.
-    """
+def _place(name: str) -> tuple[str, int] | None:
+    """Stack and number of a layer outside towers that are known by name; None for a name that does not tell."""
     segments = name.split(".")
     if group_of(name) in _BESIDE or "mtp" in segments:
         return None
-    for stack, number in pairwise(segments):
+    for at, (stack, number) in enumerate(pairwise(segments)):
         if stack in _STACKS and number.isascii() and number.isdigit() and len(number) <= 6:
-            return int(number)
+            return ".".join(segments[: at + 1]), int(number)
     return None
 
 
@@ -136,33 +136,37 @@ class TensorCount:
     total_tensors: int
 
 
-def count_tensors(tensors: Iterable[StoredTensor], *, decoder_layers: int) -> TensorCount:
+def count_tensors(tensors: Iterable[StoredTensor], *, decoder_layers: int, guessing_layers: int = 0) -> TensorCount:
     """Add up tensors by group and by dtype.
 
     Args:
         tensors: Of all shards together.
-        decoder_layers: What the config says; a layer beyond them guesses tokens (DeepSeek, GLM).
+        decoder_layers: What the config says.
+        guessing_layers: How many of its layers after those guess tokens (DeepSeek, GLM), as the config says; any other
+            layer is loaded.
 
     Returns:
-        Their exact sizes.
+        Their exact sizes. Layers beside the decoder's belong to a tower, whatever its name.
     """
     by_group: Counter[TensorGroup] = Counter()
     by_dtype: Counter[str] = Counter()
     narrow: set[TensorGroup] = set()
     layers: set[int] = set()
-    number = total = guessing = 0
-    for tensor in tensors:
-        group, layer = group_of(tensor.name), layer_of(tensor.name)
+    guessing = 0
+    placed = [(tensor, _place(tensor.name)) for tensor in tensors]
+    decoder = _decoder_stack(placed, decoder_layers)
+    for tensor, place in placed:
+        stack, layer = place or (decoder, -1)
+        group = group_of(tensor.name) if stack == decoder else TensorGroup.VISION
         by_dtype[tensor.dtype] += tensor.n_bytes
-        total += tensor.n_bytes
-        number += 1
-        if "mtp" in tensor.name.split(".") or (layer is not None and layer >= decoder_layers):
+        numbered_on = stack == decoder and decoder_layers <= layer < decoder_layers + guessing_layers
+        if "mtp" in tensor.name.split(".") or numbered_on:
             guessing += 0 if group in _SHARED else tensor.n_bytes
             continue
         by_group[group] += tensor.n_bytes
         if _is_packed(tensor):
             narrow.add(group)
-        if layer is not None:
+        if place is not None and stack == decoder:
             layers.add(layer)
     return TensorCount(
         by_group=dict(sorted(by_group.items())),
@@ -170,9 +174,21 @@ def count_tensors(tensors: Iterable[StoredTensor], *, decoder_layers: int) -> Te
         narrow=frozenset(narrow),
         layers=frozenset(layers),
         guessing_bytes=guessing,
-        total_bytes=total,
-        total_tensors=number,
+        total_bytes=sum(by_dtype.values()),
+        total_tensors=len(placed),
     )
+
+
+def _decoder_stack(placed: Iterable[tuple[StoredTensor, tuple[str, int] | None]], decoder_layers: int) -> str:
+    """The stack with all of the decoder's layers, without others if there is a choice, the largest of several."""
+    held: Counter[str] = Counter()
+    numbers: dict[str, set[int]] = {}
+    for tensor, place in placed:
+        if place is not None:
+            held[place[0]] += tensor.n_bytes
+            numbers.setdefault(place[0], set()).add(place[1])
+    wanted = set(range(decoder_layers))
+    return max(held, key=lambda at: (wanted <= numbers[at], numbers[at] <= wanted, held[at]), default="")
 
 
 def _is_packed(tensor: StoredTensor) -> bool:

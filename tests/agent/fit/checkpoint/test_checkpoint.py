@@ -1,6 +1,7 @@
 """Profiles made of configs and headers."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from agent.fit.checkpoint.safetensors import parse_header
 from agent.fit.flags.flags import parse_flags
 from agent.fit.memory.predict import predict
 from agent.fit.model_and_hardware import TensorGroup as G
+from agent.fit.model_and_hardware import TowerFacts
 
 CONFIG = {
     "architectures": ["Gemma4ForConditionalGeneration"],
@@ -264,20 +266,23 @@ DECODER = [
 
 
 @pytest.mark.parametrize(
-    "guessing",
+    ("told", "guessing"),
     [
-        [("mtp.layers.0.mlp.up_proj.weight", "BF16", [256, 64]), ("mtp.fc.weight", "BF16", [64, 128])],
-        [
-            ("model.layers.2.mlp.up_proj.weight", "BF16", [256, 64]),
-            ("model.layers.2.eh_proj.weight", "BF16", [64, 128]),
-            ("model.layers.2.embed_tokens.weight", "BF16", [1000, 64]),
-            ("model.layers.2.shared_head.head.weight", "BF16", [1000, 64]),
-        ],
+        ({}, [("mtp.layers.0.mlp.up_proj.weight", "BF16", [256, 64]), ("mtp.fc.weight", "BF16", [64, 128])]),
+        (
+            {"num_nextn_predict_layers": 1},
+            [
+                ("model.layers.2.mlp.up_proj.weight", "BF16", [256, 64]),
+                ("model.layers.2.eh_proj.weight", "BF16", [64, 128]),
+                ("model.layers.2.embed_tokens.weight", "BF16", [1000, 64]),
+                ("model.layers.2.shared_head.head.weight", "BF16", [1000, 64]),
+            ],
+        ),
     ],
 )
-def test_layers_that_guess_tokens_weigh_only_when_they_are_asked_for(ask_of, guessing):
+def test_layers_that_guess_tokens_weigh_only_when_they_are_asked_for(ask_of, told, guessing):
     """Qwen names them, DeepSeek numbers on; vLLM shares embedding and output head with the decoder."""
-    without, facts = (profile(PLAIN, tensors).facts for tensors in (DECODER, DECODER + guessing))
+    without, facts = (profile({**PLAIN, **told}, tensors).facts for tensors in (DECODER, DECODER + guessing))
     assert (facts.measured_bytes, without.mtp) == (without.measured_bytes, None)
     assert facts.mtp_bytes == (256 * 64 + 64 * 128) * 2
     assert (facts.mtp.count, facts.mtp.heads) == (1, 4)
@@ -351,3 +356,29 @@ def test_a_tower_that_nobody_saw_profiled_is_never_said_to_fit_unless_it_is_left
     assert any("vision tower" in told for told in ask_of(strange, "").assumptions)
     assert [ask_of(strange, flag).fits for flag in ("--language-model-only", "--skip-mm-profiling")] == [True, True]
     assert ask_of(related, "").fits is True
+
+
+def test_a_tower_larger_than_its_relatives_borrows_nothing(ask_of, catalogue):
+    """What profiling takes grows with the tower, and nobody saw this one profiled."""
+    seen = catalogue.models.find("Qwen/Qwen3.5-4B")
+    rows = seen.vision.params * 11 // 10 // 1024
+    named = {**PLAIN, "architectures": [seen.architecture]}
+    larger, equal = (
+        profile(named, [*DECODER, ("model.visual.patch.weight", "BF16", [at, 1024])], bundled=[seen]).facts
+        for at in (rows, seen.vision.params // 1024)
+    )
+    assert (larger.vision.unseen, ask_of(larger, "").fits) == (True, None)
+    assert (equal.vision.unseen, ask_of(equal, "").fits) == (False, True)
+
+
+def test_a_larger_tower_beside_a_bundled_decoder_borrows_nothing(ask_of):
+    kin = replace(profile().facts, vision=TowerFacts(params=50, tokens_per_item=4), layers=profile().facts.layers)
+    assert profile(bundled=[kin]).facts.vision.unseen
+    assert not profile(bundled=[replace(kin, vision=TowerFacts(params=100))]).facts.vision.unseen
+
+
+def test_a_tower_of_an_unknown_name_is_one_that_nobody_saw_profiled(ask_of):
+    blocks = [(f"eyes.blocks.{number}.mlp.fc1.weight", "BF16", [64, 64]) for number in range(5)]
+    facts = profile(PLAIN, [*DECODER, *blocks]).facts
+    assert (facts.vision.params, facts.vision.unseen, facts.mtp) == (5 * 64 * 64, True, None)
+    assert ask_of(facts, "").fits is None

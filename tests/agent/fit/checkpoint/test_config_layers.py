@@ -254,3 +254,13 @@ def test_layers_may_be_named_dense_or_sparse_one_by_one():
         mlp_layer_types=["dense", "sparse", "sparse", "sparse"],
     ).layers
     assert {(g.count, g.intermediate, g.experts) for g in layers} == {(1, 100, 0), (3, 0, 8)}
+
+
+@pytest.mark.parametrize("left_in", ["mamba_d_state", "mamba_expand", "mamba_num_heads", "mamba_d_conv"])
+def test_sizes_of_mamba_that_no_layer_uses_are_no_doubt(left_in):
+    """A dense Granite 4.0 keeps them in its config."""
+    told = {"num_attention_heads": 4, "intermediate_size": 8, "num_hidden_layers": 2, left_in: 128}
+    assert decoder(**told, layer_types=["attention"] * 2).unmodelled == ""
+    assert left_in == "mamba_d_conv" or left_in in decoder(**told).unmodelled
+    beside = decoder(**told, layer_types=["attention"] * 2, mamba_d_ssm=128)
+    assert "mamba_d_ssm" in beside.unmodelled

@@ -82,3 +82,34 @@ def test_counting_adds_packed_values_and_scales_to_one_group_and_names_what_is_q
 def test_scales_and_zero_points_alone_do_not_make_a_group_quantised(name, dtype, shape, quantised):
     count = count_tensors([StoredTensor(name=name, dtype=dtype, shape=shape, n_bytes=16)], decoder_layers=1)
     assert (count.narrow == {G.MLP}) is quantised
+
+
+@pytest.mark.parametrize(
+    "tower",
+    ["vision", "vpm", "perception", "visual_tokenizer", "model.image_embed", "some_encoder", "model.strange.layers.2"],
+)
+@pytest.mark.parametrize("guessing_layers", [0, 1])
+def test_a_tower_deeper_than_the_decoder_is_weights_whatever_its_name(tower, guessing_layers):
+    """Once the blocks of a tower from the decoder's depth on counted as layers that guess tokens: 3000 of 7800 bytes."""
+    decoder = [tensor(f"model.layers.{number}.mlp.up_proj.weight", 400) for number in range(12)]
+    blocks = [tensor(f"{tower}.blocks.{number}.mlp.fc1.weight", 200) for number in range(15)]
+    count = count_tensors(decoder + blocks, decoder_layers=12, guessing_layers=guessing_layers)
+    assert (count.by_group, count.guessing_bytes) == ({G.MLP: 4800, G.VISION: 3000}, 0)
+    assert count.layers == set(range(12))
+
+
+@pytest.mark.parametrize("tower", ["apm.layers", "whisper_encoder.layers"])
+def test_towers_for_sound_are_known_by_name(tower):
+    count = count_tensors([tensor(f"{tower}.{number}.fc1.weight", 8) for number in range(3)], decoder_layers=2)
+    assert (count.by_group, count.layers) == ({G.AUDIO: 24}, frozenset())
+
+
+@pytest.mark.parametrize(("guessing_layers", "guessing"), [(0, 0), (1, 10), (2, 20)])
+def test_a_layer_beyond_the_decoders_guesses_tokens_only_where_the_config_says_so(guessing_layers, guessing):
+    stored = [tensor(f"model.layers.{number}.mlp.up_proj.weight", 10) for number in range(4)]
+    count = count_tensors(stored, decoder_layers=2, guessing_layers=guessing_layers)
+    assert (count.guessing_bytes, count.by_group[G.MLP]) == (guessing, 40 - guessing)
+
+
+def tensor(name, n_bytes):
+    return StoredTensor(name=name, dtype="BF16", shape=(2, n_bytes // 4), n_bytes=n_bytes)
