@@ -36,19 +36,19 @@ def tell_people(context: StageContext, incident_id: str) -> dict[str, SreError]:
 
 def _tell(context: StageContext, incident_id: str, name: str) -> None:
     """Show it until what is shown is what is stored: two tellings may overtake one another."""
-    holder = f"{context.holder}/{threading.get_ident()}"  # two threads are rivals like two processes
+    holder = holder_of(context)
     incident = context.store.load(incident_id)
     for _ in range(TIMES):
-        before = _claim(context, incident_id, name, holder)
+        before = claim(context, incident_id, name, holder)
         try:
             with incident_span(context, "tell", incident, kind=Kind.CLIENT, notifier=name):
                 timeline = context.store.timeline(incident_id)
                 reference = context.notifiers[name].tell(incident, timeline, reference=before)
         except SreError:
-            _give_back(context, incident_id, name, holder)
+            give_back(context, incident_id, name, holder)
             raise
         if reference is None or reference == before:
-            _give_back(context, incident_id, name, holder)
+            give_back(context, incident_id, name, holder)
         else:
             context.cards.keep_card(incident_id, name, reference)
         shown, incident = incident.version, context.store.load(incident_id)
@@ -56,13 +56,18 @@ def _tell(context: StageContext, incident_id: str, name: str) -> None:
             return
 
 
-def _give_back(context: StageContext, incident_id: str, name: str, holder: str) -> None:
+def holder_of(context: StageContext) -> str:
+    """Return who claims: two threads are rivals like two processes."""
+    return f"{context.holder}/{threading.get_ident()}"
+
+
+def give_back(context: StageContext, incident_id: str, name: str, holder: str) -> None:
     """Nothing was sent, so that nobody has to wait until the claim ends by its time."""
     with suppress(SreError):
         context.cards.release_card(incident_id, name, holder)
 
 
-def _claim(context: StageContext, incident_id: str, name: str, holder: str) -> str | None:
+def claim(context: StageContext, incident_id: str, name: str, holder: str) -> str | None:
     """Take the right to go on from where the message stands; return its reference.
 
     Raises:

@@ -1,5 +1,6 @@
 """A load measurement stands in Slack once, and its buttons go wherever it is answered; over Slack's own wire."""
 
+import threading
 from dataclasses import replace
 
 import pytest
@@ -77,3 +78,41 @@ def test_a_slack_that_refuses_holds_nothing_up(where, slack):
     slack.refuse = ""
     tell_sweep(where, a_sweep().request.id)
     assert buttons(message(slack))
+
+
+class Meanwhile:
+    """A notifier during whose first call somebody else, in another process or thread, does something."""
+
+    def __init__(self, inner, act):
+        self.inner, self.act, self.acts = inner, act, 0
+
+    def tell_sweep(self, sweep, *, answered, reference):
+        self.acts += 1
+        if self.acts == 1:
+            other = threading.Thread(target=self.act)
+            other.start()
+            other.join()
+        return self.inner.tell_sweep(sweep, answered=answered, reference=reference)
+
+
+@pytest.mark.parametrize("answer", list(Choice))
+def test_an_answer_while_the_first_message_is_on_its_way_takes_its_buttons_off(where, slack, answer):
+    """Whoever answers sees no message yet; who posted it looks again."""
+    sweep = a_sweep().request.id
+
+    def answered():
+        answer_sweep(where, word(answer=answer))
+        tell_sweep(where, sweep)
+
+    tell_sweep(replace(where, notifiers={"slack": Meanwhile(notifier_of(slack), answered)}), sweep)
+    assert not buttons(message(slack))
+    assert f"by {POLICY.approvers[1].name}" in message(slack)["text"]
+
+
+def test_two_who_tell_at_once_post_once(where, slack):
+    """As after the first of two approvals, while the first message is still on its way."""
+    sweep = a_sweep().request.id
+    notifier = Meanwhile(notifier_of(slack), lambda: tell_sweep(where, sweep))
+    tell_sweep(replace(where, notifiers={"slack": notifier}), sweep)
+    assert buttons(message(slack))
+    assert slack.errors == []
