@@ -35,6 +35,8 @@ def _wanted(settings: Settings) -> Iterator[tuple[str, str, str]]:
     kind = settings.platform.partition(":")[0]
     if kind in _OF_PLATFORM:
         yield (f"PLATFORM={kind}", *_OF_PLATFORM[kind])
+    if settings.lease is not None and kind != "kubernetes":
+        yield "LEASE", *_OF_PLATFORM["kubernetes"]
     if settings.notify_targets:
         yield "NOTIFY_TARGETS", "notify", "apprise"
 

@@ -36,6 +36,7 @@ sys.exit(main(["up", "--port", "0"]))
             "google.cloud.tpu_v2",
             "'google.cloud.tpu_v2', which PLATFORM=tpu_vm needs",
         ),
+        ({"PLATFORM": "ec2", "LEASE": "sre/sre"}, "kubernetes", "'kubernetes', which LEASE needs"),
         ({"NOTIFY_TARGETS": TARGET}, "apprise", "'apprise', which NOTIFY_TARGETS needs"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -48,6 +49,20 @@ def test_each_setting_names_what_it_needs(given, hidden, says, monkeypatch: pyte
     with pytest.raises(SettingsRejected) as refused:
         require_extras(settings)
     assert says in str(refused.value)
+
+
+def test_a_lease_on_the_command_line_needs_what_its_setting_needs(tmp_path: Path) -> None:
+    """Without it every try to read the Lease would fail, and this replica would wait for ever."""
+    without = WITHOUT.replace('"boto3"', '"kubernetes"').replace('"0"]', '"0", "--lease", "sre/sre"]')
+    done = subprocess.run(
+        [sys.executable, "-c", without],
+        env={"STORE": f"sqlite:{tmp_path / 'state'}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, "'kubernetes', which LEASE needs" in done.stderr) == (2, True), done.stderr
 
 
 def test_up_says_all_of_it_at_once_and_starts_nothing(tmp_path: Path) -> None:

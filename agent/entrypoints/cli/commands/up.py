@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopping.set())
         with ExitStack() as stack:
-            lease = args.lease or settings.lease
+            lease = settings.lease
             leadership = _lead(lease, settings, held, stopping, stack) if lease else None
             if lease is None:
                 stack.enter_context(state_lock(settings))
@@ -220,6 +220,8 @@ def _overrides(args: argparse.Namespace, port: int) -> dict[str, Any]:
         found["platform"] = f"rehearsal:{args.example}"
     if args.rehearse_by_fit:
         found["rehearse_by_fit"] = True
+    if args.lease:
+        found["lease"] = args.lease
     return found
 
 
