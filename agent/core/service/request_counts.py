@@ -1,5 +1,7 @@
 """How many requests to a model a server answered, and how many it failed, by its own HTTP counters."""
 
+from datetime import datetime
+
 from agent.core.service.metric_rules import labels_of, read_labelled_samples
 from agent.core.value import Value
 
@@ -32,6 +34,11 @@ class RequestCounts(Value):
     def plus(self, more: "RequestCounts") -> "RequestCounts":
         """Return both together."""
         return RequestCounts(answered=self.answered + more.answered, failed=self.failed + more.failed)
+
+
+def hour_of(at: datetime) -> datetime:
+    """Return the start of the hour under which requests of a time are kept."""
+    return at.replace(minute=0, second=0, microsecond=0)
 
 
 class RequestBudget(Value):

@@ -15,6 +15,7 @@ from agent.core.incident.phase import Phase
 from agent.core.intake.ends import LINE_LIMIT, PlainEnds, end_of
 from agent.core.intake.log_sample import PowerOfTwoCounter
 from agent.core.intake.signal import LIVE, AlertState, End, Signal, Source, alert_key, log_key
+from agent.core.service.request_counts import RequestCounts
 from agent.errors import SreError
 from agent.ports.host import CheckResult, HostCheck, HostServers, LogFollower, Stage, Start, State
 from agent.ports.stage_context import Owner
@@ -97,6 +98,7 @@ class HostMonitor:
         self._tallies: dict[str, PowerOfTwoCounter] = {}
         self._ends: dict[str, PlainEnds] = {}
         self._open: dict[str, Signal] = {}
+        self._uncounted = RequestCounts()
         self._stopping = threading.Event()
         self._threads = (
             threading.Thread(target=self._run, args=(self.look, lambda: STEP_S), name="host-monitor", daemon=True),
@@ -213,17 +215,33 @@ class HostMonitor:
         if found is None or start is None:
             self._open = {}
             return
-        if found.requests.all and self._app.request_counts is not None:
-            self._app.request_counts.add_requests(self._service, found.requests, at=self._app.clock.now())
+        self._uncounted = self._uncounted.plus(found.requests)
+        self._tell_alerts(found, start)
+        self._count_requests()
+
+    def _tell_alerts(self, found: CheckResult, start: Start) -> None:
+        """Tell what is wrong and what no longer is; what could not be told is told by the next check."""
         wrong = {b.rule.value: b.says for b in found.breaches if b.trouble}
         wrong |= {"sick": found.sick} if found.sick else {}
         for name, says in wrong.items():
             if name not in self._open:
-                self._open[name] = self._alert(start, name, says, AlertState.OPEN)
-                self._tell([self._open[name]])
+                alert = self._alert(start, name, says, AlertState.OPEN)
+                self._tell([alert])
+                self._open[name] = alert
         for name in sorted(set(self._open) - set(wrong)):
-            del self._open[name]
             self._tell([self._alert(start, name, f"{name} is over", AlertState.CLOSED)])
+            del self._open[name]
+
+    def _count_requests(self) -> None:
+        """Keep what was counted; what the store does not take is kept with what the next check counts."""
+        if not self._uncounted.all or self._app.request_counts is None:
+            return
+        try:
+            self._app.request_counts.add_requests(self._service, self._uncounted, at=self._app.clock.now())
+        except SreError as error:
+            log.warning("requests.not_kept", error=str(error))
+        else:
+            self._uncounted = RequestCounts()
 
     def _alert(self, start: Start, name: str, says: str, state: AlertState) -> Signal:
         now = self._app.clock.now().isoformat()

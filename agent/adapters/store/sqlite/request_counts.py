@@ -6,7 +6,7 @@ from typing import Final
 from agent.adapters.store.named_sql import queries
 from agent.adapters.store.row_json import to_us
 from agent.adapters.store.sqlite.database import SqliteDatabase
-from agent.core.service.request_counts import RequestCounts
+from agent.core.service.request_counts import RequestCounts, hour_of
 
 SQL: Final = queries("state")
 KEPT: Final = timedelta(days=100)
@@ -24,16 +24,12 @@ class SqliteRequestCounts:
 
     def add_requests(self, service: str, counts: RequestCounts, *, at: datetime) -> None:
         """Add them to their hour, and forget hours that no page shows any more; see the port."""
-        row = {"service": service, "hour": _hour(at), "answered": counts.answered, "failed": counts.failed}
+        row = {"service": service, "hour": to_us(hour_of(at)), "answered": counts.answered, "failed": counts.failed}
         with self._database.writing(durable=False) as db:
             db.execute(SQL["request_counts_add"], row)
-            db.execute(SQL["request_counts_forget"], {"service": service, "hour": _hour(at - KEPT)})
+            db.execute(SQL["request_counts_forget"], {"service": service, "hour": to_us(hour_of(at - KEPT))})
 
     def requests_since(self, since: datetime) -> dict[str, RequestCounts]:
         """Return the sums; see the port."""
-        rows = self._database.ask(SQL["request_counts_since"], {"hour": _hour(since)})
+        rows = self._database.ask(SQL["request_counts_since"], {"hour": to_us(hour_of(since))})
         return {str(name): RequestCounts(answered=answered, failed=failed) for name, answered, failed in rows}
-
-
-def _hour(at: datetime) -> int:
-    return to_us(at.replace(minute=0, second=0, microsecond=0))

@@ -8,7 +8,7 @@ from flask import Flask, Response, request
 from agent.core.incident.durations import durations
 from agent.core.incident.statistics import statistics_of
 from agent.core.intake.signal import LIVE
-from agent.core.service.request_counts import RequestBudget
+from agent.core.service.request_counts import RequestBudget, hour_of
 from agent.entrypoints.console.page_context import PageContext, page, who_asks
 from agent.errors import InputRejected
 from agent.ports.store import Query
@@ -54,7 +54,7 @@ def _context(console: PageContext, now: datetime, days: str, objective: str) -> 
     return {
         "figures": figures,
         "requests": sorted(requests, key=lambda row: (-row.used, row.service)),
-        "counted_since": since,
+        "counted_since": hour_of(since),
         "model_usd": price.of(figures.model) if price is not None else None,
         "since": begins,
         "cut": cut,

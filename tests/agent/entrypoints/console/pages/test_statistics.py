@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -66,6 +67,18 @@ def test_where_requests_are_counted_their_budget_stands_there_against_the_servic
         ("gemma-quiet", "99.800 %, 20 failed", "40 % used", "99.5"),
     ]
     assert "10,000</td>" in page
+
+
+def test_requests_are_said_to_count_from_the_hour_that_they_are_kept_under(stage, browser_of, tmp_path):
+    """A window begins within an hour, of which the whole is summed; it is also said what is no user's request."""
+    counts = SqliteRequestCounts(SqliteDatabase(tmp_path / "s.db", Kind.STATE))
+    since = stage.clock.now() - timedelta(days=7)
+    assert since.minute == 31
+    counts.add_requests("gemma", RequestCounts(answered=5), at=since.replace(minute=2))
+    page = text(browser_of(replace(stage.world, request_counts=counts)), "?days=7")
+    assert ">5</td>" in page
+    assert re.search(r"itself counted since 2026-06-01 14:00", page)
+    assert "those of the agent's verifications and load measurements among them" in page
 
 
 @pytest.mark.parametrize("query", ["?days=8", "?objective=100", "?days="])
