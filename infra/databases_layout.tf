@@ -54,11 +54,11 @@ locals {
         { path = "opened_at", order = "DESCENDING" },
       ]
     }
-    incidents_unattended_asc_opened_at_des = {
+    incidents_waits_in_asc_opened_at_des = {
       database   = "state"
       collection = "incidents"
       fields = [
-        { path = "unattended", order = "ASCENDING" },
+        { path = "waits_in", order = "ASCENDING" },
         { path = "opened_at", order = "DESCENDING" },
       ]
     }

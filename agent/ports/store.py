@@ -7,6 +7,7 @@ from pydantic import AwareDatetime, Field
 
 from agent.core.database_pair import InstallationMark
 from agent.core.incident.incident import Event, Incident
+from agent.core.incident.phase import Phase
 from agent.core.intake.signal import Signal
 from agent.core.plan.plan import Plan
 from agent.core.value import Value
@@ -51,11 +52,16 @@ class Change(Value):
 
 
 class Query(Value):
-    """Which incidents to list, newest first; of times of opening, ``since`` is included and ``before`` is not."""
+    """Which incidents to list, newest first; of times of opening, ``since`` is included and ``before`` is not.
+
+    Attributes:
+        waits_in: Only those that wait for a person in this phase, see :func:`agent.core.incident.renotify.waits_in`.
+    """
 
     run: str | None = None
     service: str | None = None
     open_only: bool = False
+    waits_in: Phase | None = None
     limit: int = Field(default=50, ge=1, le=MOST_LISTED)
     before: AwareDatetime | None = None
     since: AwareDatetime | None = None
@@ -145,10 +151,6 @@ class IncidentStore(MarkStore, Protocol):
 
     def incidents(self, query: Query) -> tuple[Incident, ...]:
         """List incidents, newest first."""
-        ...
-
-    def unattended(self, limit: int = 200) -> tuple[Incident, ...]:
-        """Return incidents that wait for a person and that nobody took on, escalated ones included, newest first."""
         ...
 
     def timeline(self, incident_id: str) -> tuple[Event, ...]:

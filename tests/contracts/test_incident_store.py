@@ -356,15 +356,21 @@ class TestListing:
         assert [i.id for i in store.incidents(Query())] == ["inc-c", "inc-b", "inc-a"]
 
     def test_what_waits_for_a_person_is_found_until_somebody_takes_it(self, store, make):
-        """Escalated or asked, however many others ended since; not of a replay, and not what nobody is asked about."""
+        """Escalated or asked, of one service or of all, and neither hides the other."""
         rows = {"asked": Phase.ASKED, "escalated": Phase.ESCALATED, "open": Phase.OPEN, "over": Phase.RESOLVED}
         for n, (name, phase) in enumerate(rows.items()):
             store.commit(make.change(make.incident(name, phase=phase, opened_at=make.at(n))))
         store.commit(make.change(make.incident("replayed", run="replay-1", phase=Phase.ESCALATED)))
-        assert [i.id for i in store.unattended()] == ["escalated", "asked"]
-        assert [i.id for i in store.unattended(1)] == ["escalated"]
+
+        def found(phase, **more):
+            return [i.id for i in store.incidents(Query(waits_in=phase, **more))]
+
+        assert (found(Phase.ASKED, limit=1), found(Phase.ESCALATED, limit=1)) == (["asked"], ["escalated"])
+        assert found(Phase.ESCALATED, service="gemma", run="live") == ["escalated"]
+        assert found(Phase.ESCALATED, service="qwen") == []
         store.commit(make.change(store.load("escalated").with_(assignee="ben")))
-        assert [i.id for i in store.unattended()] == ["asked"]
+        assert found(Phase.ESCALATED) == []
+        assert found(Phase.ASKED, open_only=True) == ["asked"]
 
 
 class TestTimelineAndPlans:

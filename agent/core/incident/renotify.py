@@ -19,6 +19,12 @@ def is_unattended(incident: Incident) -> bool:
     return incident.run == LIVE and incident.phase in waits and not seen
 
 
+def waits_in(incident: Incident) -> Phase | None:
+    """Return the phase in which it waits for a person: ASKED about a plan, or ESCALATED with nobody on it yet."""
+    waits = incident.phase is Phase.ASKED or (incident.phase is Phase.ESCALATED and is_unattended(incident))
+    return incident.phase if waits else None
+
+
 def with_renotification(incident: Incident, times: Times, now: datetime) -> Incident:
     """Return the incident with the time at which people are told again; with none where nobody is to be told.
 

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, ValidationError
 
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
-from agent.core.incident.renotify import is_unattended
+from agent.core.incident.renotify import waits_in
 from agent.core.incident.search import IncidentSearch
 from agent.core.value import Value
 from agent.entrypoints.console import answer_result
@@ -17,7 +17,7 @@ from agent.entrypoints.console.guard import FOLLOWS
 from agent.entrypoints.console.incident_page import cause_of, incident_context, is_asked, plan_context
 from agent.entrypoints.console.live_routes import mark_of
 from agent.entrypoints.console.page_context import PageContext, answer_page, load_or_none, page, viewer_of, who_asks
-from agent.errors import InputRejected
+from agent.errors import DependencyFailed, InputRejected
 from agent.ports.stage_context import StageContext
 from agent.ports.store import Query
 from agent.presentation.incident_title import TROUBLES
@@ -56,7 +56,8 @@ class Row(Value):
 
 def list_context(world: StageContext, asked: Asked, now: datetime) -> dict[str, Any]:
     """Return what the list is made of: what was looked for, newest first; or what is open, then what ended by pages."""
-    listed = _searched(world, asked) if asked.search.narrow else _by_state(world, asked, now)
+    waiting, unlooked = _waiting(world, asked)
+    listed = _searched(world, asked) if asked.search.narrow else _by_state(world, asked, waiting, now)
     rows = sorted((row_of(i, now) for i in listed.incidents), key=_order)
     open_count = sum(not row.incident.ended for row in rows)
     return {
@@ -64,6 +65,7 @@ def list_context(world: StageContext, asked: Asked, now: datetime) -> dict[str, 
         "waiting": sum(row.waits for row in rows),
         "open_count": open_count,
         "untaken": sum(_is_untaken(row.incident) for row in rows),
+        "unlooked": unlooked,
         "cut": open_count == OPEN_SHOWN,
         "asked": asked,
         "service": asked.service,
@@ -79,38 +81,56 @@ def list_context(world: StageContext, asked: Asked, now: datetime) -> dict[str, 
     }
 
 
-def _by_state(world: StageContext, asked: Asked, now: datetime) -> FoundIncidents:
-    still_open = () if asked.before else _open_shown(world, asked, now)
+def _by_state(world: StageContext, asked: Asked, waiting: tuple[Incident, ...], now: datetime) -> FoundIncidents:
+    still_open = () if asked.before else _open_shown(world, asked, waiting, now)
     if asked.open_only:
         return FoundIncidents(incidents=still_open, further_before=None, looked=len(still_open))
-    looked = _named(world, asked, open_only=False)
+    looked = _named(world, asked)
     every_ended = tuple(i for i in looked.incidents if i.ended)
     ended = every_ended[:ENDED_SHOWN]
     further = ended[-1].opened_at if len(every_ended) > ENDED_SHOWN else looked.further_before
-    untaken = () if asked.before else _untaken(world, asked)
+    untaken = (i for i in waiting if i.ended)
     shown = {i.id: i for i in (*still_open, *ended, *untaken)}
     return FoundIncidents(incidents=tuple(shown.values()), further_before=further, looked=looked.looked)
 
 
-def _open_shown(world: StageContext, asked: Asked, now: datetime) -> tuple[Incident, ...]:
+def _open_shown(
+    world: StageContext, asked: Asked, waiting: tuple[Incident, ...], now: datetime
+) -> tuple[Incident, ...]:
     """What is open, the newest, and before them what waits for an answer."""
     found = _named(world, asked, open_only=True).incidents
-    return tuple(sorted(found, key=lambda incident: _order(row_of(incident, now)))[:OPEN_SHOWN])
+    every = {i.id: i for i in (*found, *waiting) if not i.ended}
+    return tuple(sorted(every.values(), key=lambda incident: _order(row_of(incident, now)))[:OPEN_SHOWN])
 
 
-def _untaken(world: StageContext, asked: Asked) -> tuple[Incident, ...]:
-    """What is escalated to nobody yet, however long ago; the newest ends are no reason to leave it out."""
-    part = asked.service.casefold()
-    return tuple(i for i in world.store.unattended() if _is_untaken(i) and part in i.service.casefold())
+def _waiting(world: StageContext, asked: Asked) -> tuple[tuple[Incident, ...], str]:
+    """What waits for a person, however long ago it was opened, and why that could not be looked up.
+
+    The rest of the page is shown without it: in Firestore the question has an index of its own, which may be missing.
+    """
+    if asked.before or asked.search.narrow:
+        return (), ""
+    try:
+        found = [_named(world, asked, waits_in=phase).incidents for phase in (Phase.ASKED, Phase.ESCALATED)]
+    except DependencyFailed as error:
+        return (), str(error)
+    return (*found[0], *found[1]), ""
 
 
 def _searched(world: StageContext, asked: Asked) -> FoundIncidents:
     return _named(world, asked, open_only=asked.open_only, limit=ENDED_SHOWN)
 
 
-def _named(world: StageContext, asked: Asked, *, open_only: bool, limit: int = LOOKED_THROUGH) -> FoundIncidents:
+def _named(
+    world: StageContext,
+    asked: Asked,
+    *,
+    open_only: bool = False,
+    waits_in: Phase | None = None,
+    limit: int = LOOKED_THROUGH,
+) -> FoundIncidents:
     """Look a service up by its whole name, which the store can; where nothing has it, by a part of it."""
-    query = Query(open_only=open_only, before=asked.before)
+    query = Query(open_only=open_only, waits_in=waits_in, before=asked.before)
     if not asked.service:
         return find_incidents(world.store, asked.search, query, limit=limit)
     found = find_incidents(world.store, asked.search, query.with_(service=asked.service), limit=limit)
@@ -144,7 +164,7 @@ def _order(row: Row) -> tuple[int, float]:
 
 def _is_untaken(incident: Incident) -> bool:
     """Whether a person must take over, and nobody has said that they do."""
-    return incident.phase is Phase.ESCALATED and is_unattended(incident)
+    return waits_in(incident) is Phase.ESCALATED
 
 
 def _older(asked: Asked, oldest: datetime) -> tuple[tuple[str, str], ...]:

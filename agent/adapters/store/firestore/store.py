@@ -17,7 +17,7 @@ from agent.adapters.store.firestore.errors import Rival
 from agent.adapters.store.firestore.mark import FirestoreMark
 from agent.adapters.store.row_json import from_text, from_us, to_text, to_us
 from agent.core.incident.incident import Event, Incident
-from agent.core.incident.renotify import is_unattended
+from agent.core.incident.renotify import waits_in
 from agent.core.intake.signal import Signal, in_order
 from agent.core.plan.plan import Plan
 from agent.errors import StateConflict
@@ -32,7 +32,7 @@ INDEXES: Final = (
     ("incidents", (("run", "ASCENDING"), ("opened_at", "DESCENDING"))),
     ("incidents", (("service", "ASCENDING"), ("opened_at", "DESCENDING"))),
     ("incidents", (("is_open", "ASCENDING"), ("opened_at", "DESCENDING"))),
-    ("incidents", (("unattended", "ASCENDING"), ("opened_at", "DESCENDING"))),
+    ("incidents", (("waits_in", "ASCENDING"), ("opened_at", "DESCENDING"))),
 )
 """Composite indexes that Terraform makes; queries of several equal fields are joined from them."""
 
@@ -192,17 +192,13 @@ class FirestoreStore(FirestoreMark):
             where.append(("service", "==", query.service))
         if query.open_only:
             where.append(("is_open", "==", True))
+        if query.waits_in is not None:
+            where.append(("waits_in", "==", query.waits_in.value))
         if query.before is not None:
             where.append(("opened_at", "<", to_us(query.before)))
         if query.since is not None:
             where.append(("opened_at", ">=", to_us(query.since)))
         found = self._documents.select("incidents", where=where, order=(("opened_at", True),), limit=query.limit)
-        return tuple(from_text(Incident, f.data["body"]) for f in found)
-
-    def unattended(self, limit: int = 200) -> tuple[Incident, ...]:
-        """Return what waits for a person and nobody took on, newest first; see the port."""
-        where = (("unattended", "==", True),)
-        found = self._documents.select("incidents", where=where, order=(("opened_at", True),), limit=limit)
         return tuple(from_text(Incident, f.data["body"]) for f in found)
 
     def timeline(self, incident_id: str) -> tuple[Event, ...]:
@@ -322,14 +318,14 @@ class FirestoreStore(FirestoreMark):
 
 
 def _incident_data(incident: Incident, change: Change, before: Found | None) -> Data:
-    own = to_us(committed_at(change))
+    own, waits = to_us(committed_at(change)), waits_in(incident)
     return {
         "name": incident.id,
         "version": incident.version,
         "run": incident.run,
         "service": incident.service,
         "is_open": not incident.ended,
-        "unattended": is_unattended(incident),
+        "waits_in": None if waits is None else waits.value,
         "opened_at": to_us(incident.opened_at),
         "due_at": None if incident.wakes_at is None else to_us(incident.wakes_at),
         "latest_at": max(own, before.data["latest_at"]) if before is not None else own,

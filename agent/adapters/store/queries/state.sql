@@ -32,17 +32,14 @@ SELECT body FROM incidents WHERE id = :id;
 SELECT version FROM incidents WHERE id = :id;
 
 -- name: incident_create
-INSERT INTO incidents (id, version, run, service, is_open, unattended, opened_at, due_at, body)
-VALUES (:id, 1, :run, :service, :is_open, :unattended, :opened_at, :due_at, :body)
+INSERT INTO incidents (id, version, run, service, is_open, waits_in, opened_at, due_at, body)
+VALUES (:id, 1, :run, :service, :is_open, :waits_in, :opened_at, :due_at, :body)
 ON CONFLICT (id) DO NOTHING;
 
 -- name: incident_replace
 UPDATE incidents
-SET version = :version + 1, is_open = :is_open, unattended = :unattended, due_at = :due_at, body = :body
+SET version = :version + 1, is_open = :is_open, waits_in = :waits_in, due_at = :due_at, body = :body
 WHERE id = :id AND version = :version;
-
--- name: incidents_unattended
-SELECT body FROM incidents WHERE unattended = 1 ORDER BY opened_at DESC, id DESC LIMIT :limit;
 
 -- name: incidents_due
 SELECT id FROM incidents WHERE due_at <= :now ORDER BY due_at, id LIMIT :limit;

@@ -10,7 +10,7 @@ from agent.adapters.store.named_sql import queries
 from agent.adapters.store.row_json import from_text, from_us, to_text, to_us
 from agent.adapters.store.sqlite.mark import SqliteMark
 from agent.core.incident.incident import Event, Incident
-from agent.core.incident.renotify import is_unattended
+from agent.core.incident.renotify import waits_in
 from agent.core.intake.signal import Signal
 from agent.core.plan.plan import Plan
 from agent.ports.bus import Message
@@ -23,6 +23,7 @@ _CLAUSES: Final = {
     "run": "run = :run",
     "service": "service = :service",
     "open_only": "is_open = 1",
+    "waits_in": "waits_in = :waits_in",
     "before": "opened_at < :before",
     "since": "opened_at >= :since",
 }
@@ -120,14 +121,14 @@ class SqliteStore(SqliteMark):
         asked = {name: value for name, value in query if name in _CLAUSES and value not in {None, False}}
         where = " AND ".join(clause for name, clause in _CLAUSES.items() if name in asked) or "1"
         times = {name: to_us(at) for name in ("before", "since") if (at := asked.get(name)) is not None}
-        values = {"run": query.run, "service": query.service, "limit": query.limit} | times
+        kept: dict[str, object] = {
+            "run": query.run,
+            "service": query.service,
+            "waits_in": query.waits_in,
+            "limit": query.limit,
+        }
         select = f"SELECT body FROM incidents WHERE {where} ORDER BY opened_at DESC, id DESC LIMIT :limit"  # noqa: S608
-        return tuple(from_text(Incident, body) for (body,) in self._database.ask(select, values))
-
-    def unattended(self, limit: int = 200) -> tuple[Incident, ...]:
-        """Return what waits for a person and nobody took on, newest first; see the port."""
-        found = (from_text(Incident, body) for body in self._texts("incidents_unattended", {"limit": limit}))
-        return tuple(incident for incident in found if is_unattended(incident))
+        return tuple(from_text(Incident, body) for (body,) in self._database.ask(select, kept | times))
 
     def timeline(self, incident_id: str) -> tuple[Event, ...]:
         """Return the timeline in the order it was committed; see the port."""
@@ -182,7 +183,7 @@ def _incident_row(incident: Incident, read: int) -> dict[str, object]:
         "run": incident.run,
         "service": incident.service,
         "is_open": 0 if incident.ended else 1,
-        "unattended": int(is_unattended(incident)),
+        "waits_in": waits_in(incident),
         "opened_at": to_us(incident.opened_at),
         "due_at": None if incident.wakes_at is None else to_us(incident.wakes_at),
         "body": to_text(incident),

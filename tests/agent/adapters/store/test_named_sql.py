@@ -30,7 +30,6 @@ WALKS = {
     "kill_switch",
     "outbox_incidents",
     "request_counts_since",  # a row for each service and hour
-    "incidents_unattended",  # of an index that holds nothing else
     "waiting",
     "oldest",  # ends at the first message that is no dead letter
     "begun_count",  # a row for each change that ever began; counted once before a change, over an index
@@ -61,7 +60,19 @@ def test_every_statement_is_used_and_walks_no_table(databases, stem, name):
 
 
 @pytest.mark.parametrize(
-    "clauses", ["", "run", "service", "open_only", "run service", "service open_only", "run before", "open_only before"]
+    "clauses",
+    [
+        "",
+        "run",
+        "service",
+        "open_only",
+        "run service",
+        "service open_only",
+        "run before",
+        "open_only before",
+        "waits_in",
+        "service waits_in",
+    ],
 )
 def test_listing_incidents_sorts_nothing(databases, clauses):
     from agent.adapters.store.sqlite.store import _CLAUSES

@@ -15,6 +15,7 @@ from agent.ports.control import KillSwitch
 from agent.ports.decide import NoResponse
 from agent.ports.platform import LeaseOver, NotDeployed
 from agent.ports.store import Change
+from agent.stages.shared import find_incidents
 from agent.stages.shared.kill_switch import set_kill_switch
 
 VOID = {"meta", "link", "input", "br"}
@@ -350,6 +351,34 @@ def test_many_newer_ends_hide_nothing_that_was_escalated_to_nobody(stage, browse
     taken = stage.world.store.load(escalated.id).with_(assignee="ben")
     stage.world.store.commit(Change(incident=taken))
     assert f"/incidents/{escalated.id}" not in text(browser, "/")
+
+
+def test_many_newer_open_incidents_hide_no_plan_that_waits_for_an_answer(stage, browser, monkeypatch):
+    """Nor do escalated ones that somebody has, or that nobody has; a service's own page of the list has it too."""
+    monkeypatch.setattr(find_incidents, "LOOKED_THROUGH", 3)
+    asked = stage.waiting("patient")
+    for n in range(4):
+        stage.clock.step(1)
+        stage.open(f"open-{n}")
+        stage.escalated(stage.said(stage.waiting(f"escalated-{n}"), Choice.REJECT, why="no"))
+    for query in ("", "?open=1", "?service=patient", "?service=pati", "?open=1&service=pati"):
+        assert text(browser, f"/{query}").count(f'href="/incidents/{asked.id}"') == 1, query
+    assert f"/incidents/{asked.id}" not in text(browser, "/?service=open-3")
+
+
+def test_while_what_waits_cannot_be_looked_up_the_page_says_so_and_shows_the_rest(stage, browser, monkeypatch):
+    """Firestore refuses a question whose index is still being built, and answers every other one."""
+    asked, real = stage.waiting("gemma"), stage.world.store.incidents
+
+    def without_index(query):
+        if query.waits_in is not None:
+            raise DependencyFailed("Firestore 'p' did not answer", why="FailedPrecondition: building", hint="wait")
+        return real(query)
+
+    monkeypatch.setattr(stage.world.store, "incidents", without_index)
+    page = text(browser, "/")
+    assert f"/incidents/{asked.id}" in page
+    assert "may be missing here: Firestore &#39;p&#39; did not answer: FailedPrecondition: building" in page
 
 
 @pytest.mark.parametrize("before", ["x", "2026", "2026-01-01T00:00:00", "9" * 500, "%00"])

@@ -10,8 +10,12 @@ from agent.adapters.store.sqlite.control import SqliteControlStore
 from agent.adapters.store.sqlite.database import SqliteDatabase, connect
 from agent.adapters.store.sqlite.schema import Kind, prepare
 from agent.adapters.store.sqlite.store import SqliteStore
+from agent.core.decision.decision import Channel
+from agent.core.decision.person_act import PersonAct
 from agent.core.incident.phase import Phase
+from agent.core.incident.renotify import waits_in
 from agent.errors import InputRejected
+from agent.ports.store import Query
 
 OLD = ((1, "CREATE TABLE a (b);"),)
 NEW = (*OLD, (2, "ALTER TABLE a ADD COLUMN c DEFAULT 7;\nCREATE INDEX i ON a (c);"))
@@ -151,13 +155,20 @@ def test_a_sqlite_that_is_too_old_is_refused_before_anything_is_written(tmp_path
     assert (tmp_path / "s.db").read_bytes() == b""
 
 
-def test_what_was_escalated_before_an_upgrade_is_found_unless_somebody_has_it(tmp_path, make):
-    """A file of version 6 told escalated incidents apart in their bodies alone."""
+def test_what_waits_for_a_person_is_known_after_an_upgrade_as_before_it(tmp_path, make):
+    """A file of version 6 told incidents apart in their bodies alone; each field that counts, beside every phase."""
+    act = PersonAct(who="ben", name="ben", channel=Channel.CONSOLE, verified=True, at=make.T0)
+    fields = [{}, {"assignee": "ben"}, {"acknowledged": act}, {"replan": act}, {"run": "replay-1"}]
+    fields += [{"request": make.request()}, {"ended_why": '"phase":"ESCALATED"'}]
+    rows = [make.incident(f"{p}-{n}", phase=p, **more) for p in Phase for n, more in enumerate(fields)]
     old = prepared(tmp_path / "s.db", migrations("state")[:6])
-    for name, phase, assignee in (("e", Phase.ESCALATED, ""), ("t", Phase.ESCALATED, "ben"), ("r", Phase.RESOLVED, "")):
-        body = make.incident(name, phase=phase, assignee=assignee, ended_why='"phase":"ESCALATED"').model_dump_json()
-        old.execute("INSERT INTO incidents VALUES (?, 1, 'live', 'gemma', 0, 1, NULL, ?)", (name, body))
+    for row in rows:
+        values = (row.id, row.run, row.service, row.model_dump_json())
+        old.execute("INSERT INTO incidents VALUES (?, 1, ?, ?, 0, 1, NULL, ?)", values)
     old.close()
     database = SqliteDatabase(tmp_path / "s.db", Kind.STATE)
-    assert [incident.id for incident in SqliteStore(database).unattended()] == ["e"]
+    for phase in Phase:
+        found = {i.id for i in SqliteStore(database).incidents(Query(waits_in=phase, limit=100))}
+        assert found == {row.id for row in rows if waits_in(row) is phase}
+    assert [waits_in(row) for row in rows].count(Phase.ESCALATED) == 3
     database.close()
