@@ -21,6 +21,8 @@ from agent.fit.needs import Needs
 
 _BF16 = (8, 0)
 _FP8_CACHE = (8, 9)
+_FLASHINFER_HEADS = frozenset({64, 128, 256})
+_NOT_ON_FLASHINFER = frozenset({"gemma-3", "gemma3", "gpt-oss", "gpt_oss"})
 _SHARED_MEMORY = (8, 0)
 _SPARSE = (9, 0)
 _FLASHINFER_SPARSE = (10, 0)
@@ -123,7 +125,7 @@ def judge(
     _judge_lengths(model, flags, run, needs, findings)
     _judge_item(rules, run, findings)
     if accelerator.kind is AcceleratorKind.CUDA:
-        _judge_device(model, accelerator, flags, findings)
+        _judge_device(model, accelerator, flags, rules, findings)
         _judge_sparse(model, accelerator, flags, findings)
     elif accelerator.kind is AcceleratorKind.ROCM:
         _judge_rocm(model, flags, findings)
@@ -280,7 +282,9 @@ def _judge_sparse(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags
         findings.doubts.append("how this device's backend of sparse attention packs a token was not read")
 
 
-def _judge_device(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, findings: _Findings) -> None:
+def _judge_device(
+    model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules, findings: _Findings
+) -> None:
     gemma4 = model.family == "gemma-4"
     cache = flags.kv_cache_dtype or "auto"
     if gemma4 and not accelerator.supports(_SHARED_MEMORY):
@@ -297,11 +301,27 @@ def _judge_device(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags
         if gemma4 and cache != "fp8_per_token_head":
             findings.refusals.append("an fp8 KV cache for Gemma 4 (Triton) needs compute capability 8.9")
         else:
-            findings.notes.append("an fp8 KV cache below compute capability 8.9 depends on the attention backend")
+            findings.notes.append("below compute capability 8.9 FlashInfer alone reads an fp8 KV cache")
+            if not _reads_bytes_by_flashinfer(model, accelerator, rules):
+                findings.doubts.append("that FlashInfer serves this model here with an fp8 KV cache was not read")
     if flags.block_size is not None and flags.block_size % _KERNEL_BLOCK:
         findings.doubts.append(f"blocks of {flags.block_size} tokens: the kernels take multiples of {_KERNEL_BLOCK}")
     if gemma4 and cache == "fp8_e5m2":
         findings.refusals.append("Gemma 4 refuses an fp8_e5m2 KV cache")
+
+
+def _reads_bytes_by_flashinfer(model: ModelFacts, accelerator: AcceleratorFacts, rules: VersionRules) -> bool:
+    """FlashAttention reads 8-bit floats from compute capability 9.0 on, Triton from 8.9; FlashInfer comes between them.
+
+    It takes no attention sinks, no images that are attended to as a whole, and three head sizes.
+
+    Source: vllm/platforms/cuda.py _get_backend_priorities and vllm/v1/attention/backends/{flashinfer,triton_attn}.py,
+    flash_attn_supports_fp8, of 0.14.0, 0.19.0 and 0.33.0, read 2026-11-23; 0.33.0 left out capability 7.5.
+    """
+    sizes = {layer.head_dim for layer in model.layers if layer.heads}
+    read = accelerator.supports(_BF16) and not _older(rules.asked or rules.version, "0.14.0")
+    latent = any(layer.kind is AttentionKind.LATENT for layer in model.layers)
+    return read and not latent and sizes <= _FLASHINFER_HEADS and model.family not in _NOT_ON_FLASHINFER
 
 
 def _judge_flags(

@@ -185,3 +185,28 @@ def test_quantising_at_load_is_counted_and_never_called_safe(ask):
     )
     assert (plain.fits, narrow.fits) == (True, None)
     assert narrow.weights_bytes.best < 0.65 * plain.weights_bytes.best
+
+
+@pytest.mark.parametrize(
+    ("model", "accelerator", "vllm", "fits"),
+    [
+        ("nvidia/Qwen3-32B-NVFP4", "nvidia-a100-80gb", "0.14.0", True),
+        ("nvidia/Qwen3-32B-NVFP4", "nvidia-a100-80gb", "0.33.0", True),
+        ("Qwen/Qwen3-1.7B", "nvidia-rtx-3090", "0.19.0", True),
+        ("Qwen/Qwen3-1.7B", "nvidia-a100-80gb", "0.12.0", None),
+        ("Qwen/Qwen3-1.7B", "nvidia-t4", "0.33.0", None),
+        ("google/gemma-3-4b-it", "nvidia-a100-80gb", "0.19.0", None),
+        ("openai/gpt-oss-20b", "nvidia-a100-80gb", "0.19.0", None),
+        ("deepseek-ai/DeepSeek-V2-Lite-Chat", "nvidia-a100-80gb", "0.19.0", None),
+        ("microsoft/Phi-3-mini-4k-instruct", "nvidia-a100-80gb", "0.19.0", None),
+    ],
+)
+def test_before_ada_a_cache_of_8_bit_floats_needs_flashinfer(ask, model, accelerator, vllm, fits):
+    """Triton, which takes over where FlashInfer cannot, says since 0.33.0 that it needs compute capability 8.9."""
+    flags = ["--kv-cache-dtype bfloat16", ""] if "NVFP4" in model else ["", "--kv-cache-dtype fp8"]
+    wide, narrow = (
+        ask(model, accelerator, f"--max-model-len 4096 --gpu-memory-utilization 0.8 {each}", vllm=vllm)
+        for each in flags
+    )
+    assert wide.kv_bytes_per_request.best > narrow.kv_bytes_per_request.best
+    assert (wide.fits, narrow.fits) == (True, fits)
