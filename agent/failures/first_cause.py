@@ -5,7 +5,16 @@ from dataclasses import replace
 
 from agent.failures.finding import EvidenceLine, Finding, Value
 from agent.failures.measure import measure
-from agent.failures.recovered import BROKEN, end_of_traceback, evident, got_past, is_queue, standing, timeline_of
+from agent.failures.recovered import (
+    BROKEN,
+    end_of_traceback,
+    evident,
+    got_past,
+    is_queue,
+    standing,
+    timeline_of,
+    without_doubtful_interrupts,
+)
 from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.rules.rules import RULES
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Role, Sighting, Signature
@@ -25,7 +34,10 @@ from agent.failures.text.streams import body_of, rank_of
 UNKNOWN_CONFIDENCE = 0.2
 CERTAIN_FROM = 0.8
 WARNED = 60
-"""Taken from the rank of a cause that a warning tells: what an error says comes first."""
+"""Taken from the rank of a cause that a warning tells, where an error names a mechanism: that one comes first."""
+
+ERROR_OF_NCCL = "NCCL WARN"
+"""How NCCL writes its errors; it has no other level for them."""
 
 RIVAL_FROM = 60
 """A cause of this precedence and more names a mechanism (ranks.toml); below are words of ordinary logs too."""
@@ -55,6 +67,7 @@ def judge(
     """Choose among sightings; for the arguments see :meth:`agent.failures.match.matcher.Matcher.classify`."""
     sightings, loud = evident(lines, sightings)
     timeline = timeline_of(lines, sightings, loud, servers)
+    sightings = without_doubtful_interrupts(lines, sightings, timeline)
     all_troubles = [s for s in sightings if s.signature.role in TROUBLE]
     troubles = standing(lines, sightings, timeline)
     sightings = [s for s in sightings if s.signature.role is not Role.BENIGN or _may_speak(s, lines)]
@@ -72,8 +85,8 @@ def judge(
     unresolved = _unresolved(lines, loud, sightings, timeline)
     past = {s.index for s in troubles if got_past(s, lines, timeline)}
     others = [s for s in troubles if s.index not in past]
-    ended = any(ends_server(lines, index) for index in unresolved)
-    if past and (ended or any(s.signature.role is not Role.HINT for s in others)):
+    ended = any(ends_server(lines, index) and not timeline.served_after(index) for index in unresolved)
+    if past and (ended or any(s.signature.role is Role.CAUSE for s in others)):
         past, troubles = set(), others
     found = None
     while troubles and (found is None or found.class_ is FailureClass.UNKNOWN):
@@ -152,7 +165,7 @@ def _silent(
 def _trouble(
     lines: Sequence[str], troubles: Sequence[Sighting], timeline: Timeline, *, whole_log: bool, platform: str | None
 ) -> Finding:
-    ranked = sorted(troubles, key=lambda s: (WARNED * _warned(lines, s) - _rank(s.signature, platform), s.index))
+    ranked = _ranked(lines, troubles, platform)
     best = ranked[0]
     entry = best.signature
     phase = entry.phase if entry.phase is not Phase.UNKNOWN else timeline.phase_at(best.index)
@@ -191,9 +204,17 @@ def _trouble(
     )
 
 
-def _warned(lines: Sequence[str], sighting: Sighting) -> bool:
-    """Whether a cause is told by a warning."""
-    return sighting.signature.role is Role.CAUSE and is_warning(body_of(lines[sighting.index]))
+def _ranked(lines: Sequence[str], troubles: Sequence[Sighting], platform: str | None) -> list[Sighting]:
+    """The troubles, strongest first, then the earlier."""
+    causes = [s for s in troubles if s.signature.role is Role.CAUSE]
+    warned = {s.index for s in causes if is_warning(said := body_of(lines[s.index])) and ERROR_OF_NCCL not in said}
+    known = any(s.index not in warned and s.signature.precedence >= RIVAL_FROM for s in causes)
+
+    def place(sighting: Sighting) -> tuple[int, int]:
+        mild = known and sighting.signature.role is Role.CAUSE and sighting.index in warned
+        return WARNED * mild - _rank(sighting.signature, platform), sighting.index
+
+    return sorted(troubles, key=place)
 
 
 def _has_rivals(ranked: Sequence[Sighting]) -> bool:

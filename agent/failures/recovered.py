@@ -11,6 +11,7 @@ from agent.failures.text.no_evidence import (
     goes_on_above,
     is_dumped,
     is_handled,
+    is_programs,
     is_quoted,
     is_refusal,
 )
@@ -60,6 +61,9 @@ BEFORE_WEIGHTS = frozenset(
     {FailureClass.MODEL_NOT_FOUND, FailureClass.MODEL_ACCESS_DENIED, FailureClass.NETWORK_TIMEOUT}
 )
 """What keeps a start from its weights."""
+
+BESIDE_LINES = 120
+"""A stop that is reported within so many lines of an interrupt is the same."""
 
 AFTER_A_STOP = PASSING | {FailureClass.ENGINE_DEAD, FailureClass.QUEUE_SATURATION}
 """What a probe or the platform reports about a server that was asked to end."""
@@ -118,7 +122,7 @@ def timeline_of(
     """How far each start had come, from the sightings and the lines that may be a failure."""
     spoken = (s.index for s in sightings if s.signature.role in TROUBLE or s.signature.proof is Proof.ASKED)
     marks = [_mark(s) for s in sightings if s.signature.role is Role.PHASE]
-    marks = [mark for mark in marks if mark.proof is not Proof.QUEUE_EMPTY]
+    marks = [mark for mark in marks if mark.proof not in {Proof.QUEUE_EMPTY, Proof.INTERRUPTED}]
     return Timeline(marks, lines, sorted({*loud, *spoken}), servers, probed=_probed(sightings, lines))
 
 
@@ -137,6 +141,26 @@ def standing(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Time
         and not _ordered_stop(s, lines, timeline)
         and not asked.covers(s)
     ]
+
+
+def without_doubtful_interrupts(
+    lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline
+) -> list[Sighting]:
+    """The sightings without the interrupts that may be no stop of a server that was up.
+
+    A stop is one of the server's own program, or one beside other words of a stop; those of other processes of the same
+    start go with it. People interrupt a start that hangs, and a worker that is interrupted alone may end the engine.
+    """
+    interrupts = [s for s in sightings if s.signature.proof is Proof.INTERRUPTED]
+    stops = [s.index for s in sightings if s.signature.phase is Phase.STOPPING]
+    by_hand = set()
+    for one in interrupts:
+        beside = range(one.index - BESIDE_LINES, one.index + BESIDE_LINES)
+        start = timeline.start(one.index)
+        stopping = any(at in beside and timeline.start(at) == start for at in stops)
+        if timeline.marker_at(one.index) is Phase.SERVING and (stopping or is_programs(lines, one.index)):
+            by_hand.add(start)
+    return [s for s in sightings if s.signature.proof is not Proof.INTERRUPTED or timeline.start(s.index) in by_hand]
 
 
 def _mark(sighting: Sighting) -> PhaseMark:

@@ -89,6 +89,8 @@ class Proof(StrEnum):
     """The statistics count no waiting request: an earlier queue has drained. Nothing else is said."""
     ANSWERS = "answers"
     """The HTTP server answers, which a server with a dead engine does too: nothing is over."""
+    INTERRUPTED = "interrupted"
+    """A program was interrupted: of a server that was up, a person's stop. It excuses no error below it."""
     ASKED = "asked"
     """The platform was asked to end the server: what it reports of that end afterwards is no failure."""
 

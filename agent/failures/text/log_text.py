@@ -34,9 +34,11 @@ _QUIET = re.compile(
     r"|\.py:\d{1,7}: \w{1,40}Warning: |\blevel=warn"
 )
 _ADVISED_LEVEL = re.compile(
-    r"\b(?:[A-Z][A-Z_]{1,60}=|log(?:ging)?[ _-]level[= ]{1,3})['\"]?(?:INFO|DEBUG|TRACE|WARN(?:ING)?)\b"
+    r"\b(?:[A-Z]{1,20}_[A-Z_]{1,60}=|log(?:ging)?[ _-]level[= ]{1,3})['\"]?(?:INFO|DEBUG|TRACE|WARN(?:ING)?)\b"
 )
 """A setting that an error advises for the next run: ``NCCL_DEBUG=INFO`` says nothing of the line's own level."""
+_MESSAGE = re.compile(r"\b[a-z]{2,20} [a-z]{2,20}\b|(?:Error|Exception): ")
+"""Where a message begins: a level before it, as structured loggers write it, is the line's own."""
 _NOTE = re.compile(r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|info|debug)\b|^[ID]\d{4} ")
 _FATAL_LEVEL = re.compile(r"(?:^|[\s(\[\"'=])(?:CRITICAL|FATAL|PANIC|EMERG)\b")
 _ERROR_LEVEL = re.compile(r"(?:^|[\s(\[\"'=])(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE)\b")
@@ -134,7 +136,12 @@ def looks_like_failure(line: str) -> bool:
 
 
 def _is_quiet(line: str) -> bool:
-    return _QUIET.search(line) is not None and _QUIET.search(_ADVISED_LEVEL.sub("", line)) is not None
+    return _QUIET.search(line) is not None and _QUIET.search(_without_advice(line)) is not None
+
+
+def _without_advice(line: str) -> str:
+    said = _MESSAGE.search(line) if _ADVISED_LEVEL.search(line) else None
+    return line if said is None else line[: said.end()] + _ADVISED_LEVEL.sub("", line[said.end() :])
 
 
 def is_failure_candidate(line: str) -> bool:
@@ -160,11 +167,8 @@ def failure_candidates(lines: Sequence[str], *, besides: Container[int] = ()) ->
 
 def joined(lines: Sequence[str]) -> tuple[bytes, list[int]]:
     """One buffer of all lines, and where each line starts in it (one more for the end)."""
-    text = "\n".join(lines)
-    encoded: Sequence[str | bytes] = lines
-    if not text.isascii():
-        encoded = [line.encode("utf-8", "surrogatepass") for line in lines]
-    return text.encode("utf-8", "surrogatepass"), list(accumulate((len(line) + 1 for line in encoded), initial=0))
+    encoded = [line.encode("utf-8", "surrogatepass") for line in lines]
+    return b"\n".join(encoded), list(accumulate(map((1).__add__, map(len, encoded)), initial=0))
 
 
 def is_error_line(line: str) -> bool:
@@ -199,7 +203,7 @@ def is_note(line: str) -> bool:
     head = line[:200]
     if _NOTE.search(head) is None:
         return False
-    head = _ADVISED_LEVEL.sub("", head)
+    head = _without_advice(head)
     found = _NOTE.search(head)
     return found is not None and not _ERROR_LEVEL.search(head, 0, found.start())
 

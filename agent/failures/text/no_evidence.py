@@ -16,6 +16,9 @@ MOST_TRACEBACK_LINES = 400
 MOST_SOURCE_LINES = 12
 """Python quotes no more than a few lines of source below a frame, and a row of carets under each."""
 
+INTERRUPT = "KeyboardInterrupt"
+"""What Python raises where somebody interrupts a program: nothing had failed in it."""
+
 DUMP = "[dump_input.py:"
 """The place of each line in which a dying engine writes down its settings and its input."""
 
@@ -24,14 +27,22 @@ _ARGUMENTS = re.compile(
 )
 _FRAME = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in \S{1,120}\s*$')
 ENGINE_LOOP = ("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop")
-_OUTERMOST = re.compile(rf'\bFile "[^"]{{1,400}}", line \d{{1,7}}, in (?:<module>|{"|".join(ENGINE_LOOP)})\s*$')
+_OUTERMOST = re.compile(
+    rf'\bFile "[^"]{{1,400}}", line \d{{1,7}}, in (?:<module>|run_engine_core|{"|".join(ENGINE_LOOP)})\s*$'
+)
 _OF_VLLM = re.compile(
     r'\bFile "[^"]{0,400}/(?:bin/vllm|vllm/(?:entrypoints|v1|engine|executor|worker)/[^"]{1,200})", line '
 )
-_OF_ENGINE = re.compile(
-    r'\bFile "[^"]{0,400}/vllm/(?:(?:v1/)?(?:worker|executor)/|v1/engine/core\.py|engine/ray_utils\.py'
-    r"|engine/llm_engine\.py|model_executor/|compilation/)"
+_STEPS = (
+    *("execute_model", "load_model", "init_device", "determine_available_memory", "determine_num_available_blocks"),
+    *("initialize_from_config", "initialize_cache", "compile_or_warm_up_model"),
 )
+"""What an engine asks of its workers by itself, and does not outlive: no call of a client is answered there."""
+_OF_STEP = re.compile(
+    r'\bFile "[^"]{0,400}/vllm/(?:v1/)?(?:worker|executor)/[^"]{1,200}", line \d{1,7}, '
+    rf"in (?:{'|'.join(_STEPS)})\s*$"
+)
+_OF_PROGRAM = re.compile(r'\bFile "[^"]{0,400}/(?:bin/vllm|vllm/entrypoints/[^"]{1,200})", line ')
 _RAISED = re.compile(r"\braise\b(?! [\w.]{1,80}\(?\s*$)")
 """Source that raises, with the words that it raises; ``raise NotImplementedError(`` has them on other lines."""
 _BAD_INPUT = re.compile(r"(?:^|[\s.\]])(?:ValueError|TypeError|NotImplementedError|\w{0,40}ValidationError)(?::|$)")
@@ -152,11 +163,19 @@ def ends_process(lines: Sequence[str], index: int) -> bool:
 def ends_server(lines: Sequence[str], index: int) -> bool:
     """Whether a line is the exception that ended a process of vLLM, and not a request's, a client's or a script's.
 
-    No request is handled in the code of the engine's own processes: what is raised there ends the engine.
+    Its traceback begins where vLLM's program or its engine's loop does, or goes through a step of the engine's own. Any
+    other was caught further in: an engine outlives a client's call that it could not answer.
     """
+    if INTERRUPT in lines[index]:
+        return False
     frames = list(_frames_above(lines, index))
     ended = any(map(_OUTERMOST.search, frames)) and any(map(_OF_VLLM.search, frames))
-    return ended or any(map(_OF_ENGINE.search, frames))
+    return ended or any(map(_OF_STEP.search, frames))
+
+
+def is_programs(lines: Sequence[str], index: int) -> bool:
+    """Whether the line ends a traceback of vLLM's own program, and not only of a process that it started."""
+    return any(map(_OF_PROGRAM.search, _frames_above(lines, index)))
 
 
 def _frames_above(lines: Sequence[str], index: int) -> Iterator[str]:

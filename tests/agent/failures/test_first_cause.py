@@ -1,11 +1,13 @@
 """The verdict: silence on healthy logs, doubt where the text leaves doubt."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from agent.failures.finding import Finding
 from agent.failures.match.matcher import Matcher
 from tests.agent.failures.log_changes import BANNER as FIRST_LINES
-from tests.agent.failures.log_changes import ENGINE, HEALTHY_START, READY
+from tests.agent.failures.log_changes import ENGINE, HEALTHY_START, READY, TOKENS
 
 STAMP = "2031-05-06 07:08:09"
 HEALTHY = [
@@ -506,6 +508,12 @@ def test_a_start_that_loaded_its_weights_had_found_its_model(matcher: Matcher) -
     assert told().class_ == "model_not_found"
     assert (told(*ENGINE).class_, told(*ENGINE).certain) == ("model_not_found", False)
     assert told(*ENGINE, *ENDED).class_ == "engine_dead"
+    for told_of_it in (
+        "Engine core initialization failed. See root cause above.",
+        "EngineCore encountered a fatal error.",
+    ):
+        found = told(*ENGINE, f"(APIServer pid=7) ERROR 05-06 07:08:58 [core.py:1] {told_of_it}")
+        assert (found.class_, found.certain) == ("model_not_found", False)
     memory = "(EngineCore pid=71) ERROR 05-06 07:08:59 [core.py:1] torch.OutOfMemoryError: CUDA out of memory."
     assert told(*ENGINE, memory).class_ == "gpu_oom_profile"
     assert told(*ENGINE, *READY).benign
@@ -575,11 +583,115 @@ def test_a_kernels_launch_and_a_fork_are_no_settings_file(matcher: Matcher, line
     assert (found.class_, found.fix_actions[0]) == (class_, fix)
 
 
-@pytest.mark.parametrize("end", ["KeyboardInterrupt", "KeyboardInterrupt:"])
-def test_a_person_who_pressed_ctrl_c_is_no_failure(matcher: Matcher, end: str) -> None:
-    frames = [line.removeprefix("(APIServer pid=7) ") for line in ENDED[:-1]]
-    text = "\n".join([*FIRST_LINES, *ENGINE, *frames, end])
-    assert matcher.classify(text, whole_log=True, platform=None).benign
+def raised(head: str, frames: Sequence[tuple[str, str]], end: str, written_by: str = "") -> list[str]:
+    calls = [part for file, name in frames for part in (f'  File "{file}", line 9, in {name}', "    glow()")]
+    return [written_by + line for line in (*filter(None, [head]), "Traceback (most recent call last):", *calls, end)]
+
+
+CORE_ERROR = "(EngineCore pid=71) ERROR 05-06 07:09:20 [core.py:800] "
+PROGRAM = [("/usr/local/bin/vllm", "<module>"), ("/srv/vllm/entrypoints/cli/main.py", "main")]
+WORKER = [("/lib/multiprocessing/process.py", "_bootstrap"), ("/srv/vllm/v1/executor/multiproc_executor.py", "main")]
+BY_HAND = raised("", PROGRAM, "KeyboardInterrupt")
+OF_A_WORKER = raised("", WORKER, "KeyboardInterrupt")
+FATAL = [f"{CORE_ERROR}EngineCore encountered a fatal error.", f"{CORE_ERROR}lamp.LampError: the wick is too short"]
+SHUTDOWN = ["(APIServer pid=7) INFO:     Shutting down", "(APIServer pid=7) INFO:     Application shutdown complete."]
+
+
+@pytest.mark.parametrize(
+    ("lines", "class_"),
+    [
+        ([*HEALTHY_START, *BY_HAND], "benign"),
+        ([*HEALTHY_START, *BY_HAND[:-1], "KeyboardInterrupt:"], "benign"),
+        ([*HEALTHY_START, *OF_A_WORKER, *BY_HAND], "benign"),
+        ([*HEALTHY_START, *OF_A_WORKER, *SHUTDOWN], "benign"),
+        ([*HEALTHY_START, *OF_A_WORKER], "unknown"),
+        ([*HEALTHY_START, *OF_A_WORKER, *FATAL], "engine_dead"),
+        ([*HEALTHY_START, *BY_HAND, *FATAL], "engine_dead"),
+        ([*HEALTHY_START, *BY_HAND, FATAL[1]], "unknown"),
+        ([*FIRST_LINES, *BY_HAND], "unknown"),
+        ([*FIRST_LINES, *ENGINE, *BY_HAND], "unknown"),
+        ([*HEALTHY_START, *FIRST_LINES, *ENGINE[:2], *BY_HAND], "unknown"),
+    ],
+    ids=[
+        "up", "with a colon", "with its workers", "a worker beside a stop", "a worker alone", "the engine died",
+        "the engine died below", "an unknown error below", "a start", "a start far on", "a second start",
+    ],
+)  # fmt: skip
+def test_ctrl_c_is_a_stop_of_a_server_that_was_up_and_of_no_start_that_may_hang(
+    matcher: Matcher, lines: list[str], class_: str
+) -> None:
+    assert matcher.classify("\n".join(lines), whole_log=True, platform=None).class_ == class_
+
+
+CAUGHT = {
+    "a call of the engine": raised(
+        "Invocation of add_lora method failed",
+        [("/srv/vllm/v1/engine/core.py", "_handle_client_request"), ("/srv/vllm/v1/worker/gpu_worker.py", "add_lora")],
+        "lamp.LampError: no wick",
+        CORE_ERROR,
+    ),
+    "a request": raised(
+        "ERROR:    Exception in ASGI application",
+        [("/srv/uvicorn/run.py", "run_asgi"), ("/srv/vllm/model_executor/models/qwen2_vl.py", "glow")],
+        "lamp.LampError: no wick",
+    ),
+    "a request of an older server": raised(
+        "",
+        [("/srv/vllm/entrypoints/openai/serving_chat.py", "chat"), ("/srv/vllm/engine/llm_engine.py", "add_request")],
+        "lamp.LampError: no wick",
+    ),
+    "a thread": raised(
+        "Exception in thread Thread-3 (glow):",
+        [("/lib/threading.py", "_bootstrap_inner"), ("/srv/vllm/v1/worker/gpu_worker.py", "glow")],
+        "lamp.LampError: no wick",
+    ),
+    "another program beside it": raised("", PROGRAM, "lamp.LampError: no wick"),
+}
+
+
+@pytest.mark.parametrize("lines", CAUGHT.values(), ids=CAUGHT)
+def test_an_exception_after_which_the_server_serves_on_ended_it_not(matcher: Matcher, lines: list[str]) -> None:
+    text = "\n".join([*HEALTHY_START, *lines, *TOKENS])
+    assert matcher.classify(text, whole_log=True, platform=None).class_ == "unknown"
+
+
+def test_only_the_end_of_a_server_is_told_as_one_where_the_log_ends_below_it(matcher: Matcher) -> None:
+    def told(name: str) -> str:
+        text = "\n".join([*HEALTHY_START, *CAUGHT[name]])
+        return matcher.classify(text, whole_log=True, platform=None).class_
+
+    dead = {name for name in CAUGHT if told(name) == "engine_dead"}
+    assert dead == {"another program beside it"}
+    loop = raised("", [("/srv/vllm/v1/engine/core.py", "run_busy_loop")], "lamp.LampError: no wick", CORE_ERROR)
+    assert matcher.classify("\n".join([*HEALTHY_START, *loop]), whole_log=True, platform=None).class_ == "engine_dead"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ls: cannot access '/dev/dri: no such file or directory",
+        "note: lamp library libcuda.so.1 not found, using stub",
+        "Backend device lamp is not active, using default",
+        "'/models/x' is not a valid safetensors folder, trying bin",
+        "the glow needs lamps to be installed. Install with `pip install lamps`",
+        "chunked prefill cannot be used with prefix caching, disabling it.",
+        "UserWarning: forward is overloaded",
+        "no runtime yet: failed to discover driver, trying the next",
+        "nginx: error: invalid configuration argument",
+    ],
+)
+def test_a_note_without_a_level_is_no_failure(matcher: Matcher, line: str) -> None:
+    assert matcher.classify(line, whole_log=True, platform=None).class_ in {"unknown", "benign"}
+
+
+def test_a_warning_of_a_mechanism_explains_more_than_words_of_ordinary_logs(matcher: Matcher) -> None:
+    def told(*lines: str) -> str:
+        return matcher.classify("\n".join(lines), whole_log=True, platform=None).class_
+
+    oom = "WARNING 05-06 07:08:22 [lamp.py:1] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    assert told(*FIRST_LINES, ENGINE[1], oom, "Error: lamp ReadTimeout") == "gpu_oom_weights"
+    nccl = "llm-0:1:1 [0] NCCL WARN Call to connect returned Connection refused"
+    assert told(nccl, "httpx.ReadTimeout: ") == "nccl_failure"
 
 
 def test_what_a_server_only_notes_is_not_certain(matcher: Matcher) -> None:
@@ -588,9 +700,14 @@ def test_what_a_server_only_notes_is_not_certain(matcher: Matcher) -> None:
     noted = matcher.classify(f"DEBUG 05-06 07:08:00 [__init__.py:92] {said}", whole_log=True, platform=None)
     assert (noted.class_, noted.certain) == ("no_gpu_visible", False)
     assert matcher.classify(f"ERROR 05-06 07:08:00 [__init__.py:92] {said}", whole_log=True, platform=None).certain
-    other = "DEBUG 05-06 07:08:00 [__init__.py:106] Confirmed ROCm platform is available."
-    text = "\n".join([f"DEBUG 05-06 07:08:00 [__init__.py:92] {said}", other, *HEALTHY_START])
-    assert matcher.classify(text, whole_log=True, platform=None).benign
+    for other in (
+        "DEBUG 05-06 07:08:00 [__init__.py:106] Confirmed ROCm platform is available.",
+        "DEBUG 05-06 07:08:00 [__init__.py:180] Confirmed Neuron platform is available.",
+        "INFO 05-06 07:08:00 [__init__.py:235] Platform plugin ascend is activated",
+        "INFO 05-06 07:08:00 [__init__.py:239] Automatically detected platform neuron.",
+    ):
+        text = "\n".join([f"DEBUG 05-06 07:08:00 [__init__.py:92] {said}", other])
+        assert matcher.classify(text, whole_log=True, platform=None).benign
 
 
 def test_a_cause_beside_an_unknown_end_of_the_server_is_not_certain(matcher: Matcher) -> None:

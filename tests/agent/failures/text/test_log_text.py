@@ -147,3 +147,13 @@ def test_a_level_that_an_error_advises_is_not_its_own(advice: str) -> None:
     assert is_error_line(line)
     assert not is_note(line)
     assert is_note(f"INFO 05-06 07:08:09 [lamp.py:3] {advice}")
+
+
+@pytest.mark.parametrize(
+    "level",
+    ["LEVEL=INFO", "time=07:08:09 LOG_LEVEL=DEBUG", "log_level=WARNING logger=lamp", "msg='it is out' LEVEL=INFO"],
+)
+def test_a_level_that_a_structured_logger_writes_is_its_own(level: str) -> None:
+    line = f"{level} RuntimeError: the lamp went out"
+    assert not is_failure_candidate(line)
+    assert not is_error_line(line)
