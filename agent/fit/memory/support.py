@@ -21,6 +21,7 @@ from agent.fit.needs import Needs
 
 _BF16 = (8, 0)
 _FP8_CACHE = (8, 9)
+_FLASHINFER_BYTES = frozenset({"fp8", "fp8_e4m3", "fp8_e5m2"})
 _FLASHINFER_HEADS = frozenset({64, 128, 256})
 _NOT_ON_FLASHINFER = frozenset({"gemma-3", "gemma3", "gpt-oss", "gpt_oss"})
 _SHARED_MEMORY = (8, 0)
@@ -302,7 +303,7 @@ def _judge_device(
             findings.refusals.append("an fp8 KV cache for Gemma 4 (Triton) needs compute capability 8.9")
         else:
             findings.notes.append("below compute capability 8.9 FlashInfer alone reads an fp8 KV cache")
-            if not _reads_bytes_by_flashinfer(model, accelerator, rules):
+            if cache not in _FLASHINFER_BYTES or not _reads_bytes_by_flashinfer(model, accelerator, rules):
                 findings.doubts.append("that FlashInfer serves this model here with an fp8 KV cache was not read")
     if flags.block_size is not None and flags.block_size % _KERNEL_BLOCK:
         findings.doubts.append(f"blocks of {flags.block_size} tokens: the kernels take multiples of {_KERNEL_BLOCK}")

@@ -210,3 +210,10 @@ def test_before_ada_a_cache_of_8_bit_floats_needs_flashinfer(ask, model, acceler
     )
     assert wide.kv_bytes_per_request.best > narrow.kv_bytes_per_request.best
     assert (wide.fits, narrow.fits) == (True, fits)
+
+
+@pytest.mark.parametrize(("cache", "fits"), [("fp8_e4m3", True), ("fp8_e5m2", True), ("fp8_per_token_head", None)])
+def test_before_ada_8_bit_floats_with_a_scale_per_head_are_a_doubt(ask, cache, fits):
+    """Triton alone keeps those scales, and it refuses 8-bit floats there."""
+    flags = f"--max-model-len 4096 --gpu-memory-utilization 0.8 --kv-cache-dtype {cache}"
+    assert ask("Qwen/Qwen3-1.7B", "nvidia-rtx-3090", flags, vllm="0.24.0").fits is fits
