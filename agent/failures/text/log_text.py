@@ -167,8 +167,10 @@ def failure_candidates(lines: Sequence[str], *, besides: Container[int] = ()) ->
 
 def joined(lines: Sequence[str]) -> tuple[bytes, list[int]]:
     """One buffer of all lines, and where each line starts in it (one more for the end)."""
+    if all(map(str.isascii, lines)):
+        return "\n".join(lines).encode(), list(accumulate([len(line) + 1 for line in lines], initial=0))
     encoded = [line.encode("utf-8", "surrogatepass") for line in lines]
-    return b"\n".join(encoded), list(accumulate(map((1).__add__, map(len, encoded)), initial=0))
+    return b"\n".join(encoded), list(accumulate([len(line) + 1 for line in encoded], initial=0))
 
 
 def is_error_line(line: str) -> bool:
