@@ -97,7 +97,7 @@ def metric_values(text: str) -> dict[str, float]:
     for field, by_name in found.items():
         values = next(by_name[name] for name in ALIASES[field] if name in by_name)
         numbers[field] = max(values) if field == "kv_usage" else sum(values)
-    return numbers
+    return {field: number for field, number in numbers.items() if math.isfinite(number)}  # a sum may be none
 
 
 def recent_samples(samples: Sequence[Sample]) -> tuple[Sample, ...]:

@@ -1,12 +1,15 @@
 """How many requests to a model a server answered, and how many it failed, by its own HTTP counters."""
 
 from datetime import datetime
+from typing import Final
 
 from agent.core.service.metric_rules import labels_of, read_labelled_samples
 from agent.core.value import Value
 
 SERIES = "http_requests_total"
 """Labels handler, method and status ("2xx"): of prometheus-fastapi-instrumentator, which vLLM uses (facts 3.3)."""
+
+_MOST: Final = 2**53  # above it a float cannot count by one: whatever wrote it was no counter of requests
 
 
 class RequestCounts(Value):
@@ -64,20 +67,19 @@ class RequestBudget(Value):
 
 
 def read_request_counts(text: str) -> RequestCounts | None:
-    """Return what a server counted since its start; None where it has no such counters.
+    """Return what a server counted since its start; None where it has no such counters, or no count.
 
     Only what is posted below ``/v1/`` is a request to the model: lists of models, health and metrics are none.
 
     Args:
         text: The body of /metrics.
     """
-    known, found = False, RequestCounts()
+    known, counts = False, {"answered": 0.0, "failed": 0.0}
     for name, written, value in read_labelled_samples(text):
         if name != SERIES:
             continue
         known, labels = True, labels_of(written)
         if labels.get("method") != "POST" or not labels.get("handler", "").startswith("/v1/"):
             continue
-        failed = labels.get("status", "").startswith("5")
-        found = found.plus(RequestCounts(failed=value) if failed else RequestCounts(answered=value))
-    return found if known else None
+        counts["failed" if labels.get("status", "").startswith("5") else "answered"] += value
+    return RequestCounts(**counts) if known and all(0 <= count <= _MOST for count in counts.values()) else None

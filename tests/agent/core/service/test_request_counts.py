@@ -32,6 +32,15 @@ def test_a_server_without_these_counters_says_nothing() -> None:
     assert read_request_counts('vllm:generation_tokens_total{engine="0"} 7\n<html>') is None
 
 
+@pytest.mark.parametrize("count", ["1.7e308", "9007199254740994", "-1"])
+@pytest.mark.parametrize("status", ["2xx", "5xx"])
+def test_what_cannot_be_a_count_of_requests_says_nothing(status: str, count: str) -> None:
+    """Each is a finite number; two of the first kind are none together, and differences of counts stay numbers."""
+    row = f'http_requests_total{{handler="/v1/completions",method="POST",status="{status}"}} {count}\n'
+    assert read_request_counts(row) is None
+    assert read_request_counts(row + row.replace("completions", "embeddings")) is None
+
+
 def test_a_server_that_began_anew_counts_from_nothing() -> None:
     before = RequestCounts(answered=90, failed=4)
     assert RequestCounts(answered=95, failed=4).since(before) == RequestCounts(answered=5)

@@ -23,9 +23,10 @@ class Server(Loopback):
 
     def __init__(self) -> None:
         self.dies = self.hangs = self.dead = False
+        self.tokens = 7.0
         self.over = threading.Event()
         self.sick: list[str] = []
-        self.posted = {"2xx": 100, "5xx": 7}
+        self.posted: dict[str, float] = {"2xx": 100, "5xx": 7}
         super().__init__(self.answer)
 
     def address(self, _: Start) -> Address:
@@ -45,7 +46,7 @@ class Server(Loopback):
             f'http_requests_total{{handler="/v1/completions",method="POST",status="{status}"}} {count}\n'
             for status, count in self.posted.items()
         )
-        return 200, b'vllm:generation_tokens_total{engine="0"} 7\n' + "".join(rows).encode()
+        return 200, f'vllm:generation_tokens_total{{engine="0"}} {self.tokens}\n'.encode() * 2 + "".join(rows).encode()
 
     def completion(self) -> Reply | None:
         self.posted["2xx"] += 1
@@ -85,6 +86,15 @@ def test_a_completion_that_never_ends_while_health_is_well_is_a_hang(server: Ser
     found = HealthCheck(server, SystemClock(), answer_s=0.3).check("gemma", PAGE)
     assert found is not None
     assert found.sick.startswith("Engine is hanging: a completion of 4 tokens did not finish")
+
+
+def test_a_server_whose_counters_are_no_numbers_is_judged_all_the_same(server: Server) -> None:
+    """Finite counters whose sum is infinite tell no requests and no tokens; the hang is told."""
+    server.hangs, server.posted, server.tokens = True, {"2xx": 1.7e308, "4xx": 1.7e308}, 1.7e308
+    found = HealthCheck(server, SystemClock(), answer_s=0.3).check("gemma", PAGE)
+    assert found is not None
+    assert found.sick.startswith("Engine is hanging: a completion of 4 tokens did not finish")
+    assert found.requests == RequestCounts()
 
 
 def test_a_server_that_answers_is_well(server: Server) -> None:
