@@ -10,10 +10,10 @@ from agent.settings import Settings
 _OF_PLATFORM: Final = {
     "kubernetes": ("kubernetes", "kubernetes"),
     "ec2": ("aws", "boto3"),
-    "container_apps": ("azure", "azure.identity"),
+    "container_apps": ("azure", "azure.identity", "azure.mgmt.appcontainers", "azure.monitor.query"),
     "tpu_vm": ("tpu", "google.cloud.tpu_v2"),
 }
-"""Extra and module by the kind of PLATFORM."""
+"""Extra and modules by the kind of PLATFORM: one for each package of the extra that can be there without the others."""
 
 
 def require_extras(settings: Settings) -> None:
@@ -22,7 +22,11 @@ def require_extras(settings: Settings) -> None:
     Raises:
         SettingsRejected: With every such setting at once, and the one command that mends them.
     """
-    missing = [(name, extra, module) for name, extra, module in _wanted(settings) if not _is_there(module)]
+    missing = [
+        (name, extra, module)
+        for name, extra, *modules in _wanted(settings)
+        for module in [one for one in modules if not _is_there(one)][:1]  # one command mends them all
+    ]
     if missing:
         raise SettingsRejected(
             "the service was not started",
@@ -31,7 +35,7 @@ def require_extras(settings: Settings) -> None:
         )
 
 
-def _wanted(settings: Settings) -> Iterator[tuple[str, str, str]]:
+def _wanted(settings: Settings) -> Iterator[tuple[str, ...]]:
     kind = settings.platform.partition(":")[0]
     if kind in _OF_PLATFORM:
         yield (f"PLATFORM={kind}", *_OF_PLATFORM[kind])

@@ -26,10 +26,9 @@ sys.exit(main(["up", "--port", "0"]))
     [
         ({"PLATFORM": "kubernetes"}, "kubernetes", "'kubernetes', which PLATFORM=kubernetes needs"),
         ({"PLATFORM": "ec2"}, "boto3", "'boto3', which PLATFORM=ec2 needs"),
-        (
-            {"PLATFORM": f"container_apps:{SUBSCRIPTION}"},
-            "azure.identity",
-            "'azure.identity', which PLATFORM=container_apps needs",
+        *(
+            ({"PLATFORM": f"container_apps:{SUBSCRIPTION}"}, module, f"'{module}', which PLATFORM=container_apps needs")
+            for module in ("azure.identity", "azure.mgmt.appcontainers", "azure.monitor.query")
         ),
         (
             {"PLATFORM": "tpu_vm:my-project"},
