@@ -154,14 +154,14 @@ def add_service(settings: Settings, config: ServingConfig, name: str | None, *, 
     if word is not None and model is not None and model != word:
         raise InputRejected(
             "the server is not watched",
-            why=f"--model says {model!r} and its words say {word!r}",
+            why=f"--model says {model!r} and the command says {word!r}",
             hint="leave --model out; it is for a command that does not name its model",
         )
     word = word or model
     if word is None:
         raise InputRejected(
             "the server is not watched",
-            why="its words name no model",
+            why="the command names no model",
             hint="say: sre-agent watch -- vllm serve MODEL, or name it: sre-agent watch --model MODEL -- ./serve.sh",
         )
     wanted = name or name_of(config, word)

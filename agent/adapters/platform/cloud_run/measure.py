@@ -55,7 +55,8 @@ class Meter:
         config = config_of(current.template)
         model = served_name(config)
         if model is None:
-            return (ready, self._measured.said(Check.COMPLETION, "the words name no model to ask for", good=None))
+            why = "the startup flags name no model to ask for"
+            return (ready, self._measured.said(Check.COMPLETION, why, good=None))
         reply = self._client.complete(service, url=url, audience=current.uri, model=model)
         sleeps = config.min_instances == 0 and current.scaling.min_instance_count == 0
         return (ready, *self._measured.of(service, reply, may_sleep=sleeps))

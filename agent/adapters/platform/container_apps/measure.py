@@ -57,7 +57,8 @@ class Meter:
         config, host = config_of(seen), host_of(seen, revision)
         model = served_name(config)
         if host is None or model is None:
-            why = f"no address leads to {revision} alone" if host is None else "the flags name no model to ask for"
+            flags = "the startup flags name no model to ask for"
+            why = f"no address leads to {revision} alone" if host is None else flags
             return (ready, self._measured.said(Check.COMPLETION, why, good=None))
         url = self._url_of(host)
         reply = self._client.complete(seen.ref.name, url=url, audience=url, model=model)

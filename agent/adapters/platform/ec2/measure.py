@@ -135,7 +135,7 @@ class Meter:
             return (ready,)
         model = self._model()
         if model is None:
-            return (ready, self._said(Check.COMPLETION, "the words name no model to ask for", good=None))
+            return (ready, self._said(Check.COMPLETION, "the startup flags name no model to ask for", good=None))
         reply = self._client.complete(self._seen.target.service, url=HOST, audience=HOST, model=model)
         if reply.outcome is Outcome.LOCKED:
             return (ready, self._said(Check.COMPLETION, WANTS_KEY, good=None))

@@ -54,7 +54,8 @@ class Meter:
             return (ready, self._measured.said(Check.COMPLETION, "no pod of the newest template is ready", good=None))
         model = served_name(config_of(seen))
         if model is None:
-            return (ready, self._measured.said(Check.COMPLETION, "the words name no model to ask for", good=None))
+            why = "the startup flags name no model to ask for"
+            return (ready, self._measured.said(Check.COMPLETION, why, good=None))
         url = self._url(seen, pod)
         reply = self._client(seen).complete(seen.workload.service, url=url, audience=url, model=model)
         return (ready, *self._measured.of(seen.workload.service, reply, may_sleep=False))

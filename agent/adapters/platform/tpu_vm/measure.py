@@ -30,7 +30,7 @@ class Meter:
             return (ready,)
         model = served_name(seen.config)
         if model is None or not seen.url:
-            why = "the flags name no model to ask for" if seen.url else "the node has no address to ask"
+            why = "the startup flags name no model to ask for" if seen.url else "the node has no address to ask"
             return (ready, self._measurements.said(Check.COMPLETION, why, good=None))
         service = seen.ref.service
         reply = self._client.complete(service, url=seen.url, audience=seen.url, model=model)

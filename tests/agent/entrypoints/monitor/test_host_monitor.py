@@ -1,4 +1,4 @@
-"""What the watchman of a server keeps of its checks; the ends that it tells stand in tests/simulation."""
+"""What the monitor of a server keeps of its checks; the ends that it tells stand in tests/simulation."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace

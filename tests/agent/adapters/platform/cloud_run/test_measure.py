@@ -78,6 +78,19 @@ def test_a_ready_revision_answers(make) -> None:
     assert world.vllm.seen[0][3]["model"] == "gemma"
 
 
+def test_without_a_name_in_the_startup_flags_no_completion_is_asked_for() -> None:
+    """It says so, and says nothing about the model."""
+    world = worlds.CloudRunWorld("gemma", CONFIG.with_(args=("serve",)))
+    try:
+        found = {m.check: m for m in world.open().measure("gemma", OLD)}
+        assert set(found) == {Check.READY, Check.COMPLETION}
+        assert found[Check.COMPLETION].good is None
+        assert found[Check.COMPLETION].says == "the startup flags name no model to ask for"
+        assert world.vllm.seen == []
+    finally:
+        world.close()
+
+
 def test_the_speed_comes_with_the_time_of_the_first_token(make) -> None:
     """Both as they were seen from outside."""
     world = make()

@@ -43,7 +43,7 @@ def test_without_a_command_nothing_is_watched_and_the_way_is_told(capsys, state,
 
 @pytest.mark.parametrize("words", [("ls", "-l"), ("vllm", "serve"), ("vllm", "serve", "--port", "8000")])
 def test_words_that_serve_no_model_are_refused(capsys, state, words):
-    assert "its words name no model" in refused(capsys, "--", *words)
+    assert "the command names no model" in refused(capsys, "--", *words)
 
 
 def test_a_log_that_is_not_there_is_refused(capsys, tmp_path):
