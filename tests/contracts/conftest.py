@@ -1,4 +1,4 @@
-"""Who runs the contracts: every adapter of a port, opened twice over the same data where it can be.
+"""Who runs the contracts: every adapter of a port, opened twice over the same data where a test opens it twice.
 
 A new adapter joins by one more entry in its table: a function that takes a fresh folder and the test's clock and
 returns a function that opens one more handle to the same data.
@@ -96,9 +96,13 @@ QUARANTINES = {
 EMULATED = (pytest.mark.emulator, pytest.mark.journey, pytest.mark.xdist_group("firestore"))
 
 
-def cases(table):
+def cases(table, *, without=""):
     """The adapters of a table; those that need an emulator run in one process, so that it is started once."""
-    return [pytest.param(one, id=name, marks=EMULATED if name == "firestore" else ()) for name, one in table.items()]
+    return [
+        pytest.param(one, id=name, marks=EMULATED if name == "firestore" else ())
+        for name, one in table.items()
+        if name != without
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -125,9 +129,10 @@ def open_store(request, files, clock):
     return request.param(files, clock)
 
 
-@pytest.fixture
-def store(open_store):
-    return open_store()
+@pytest.fixture(params=cases(STORES, without="sqlite"))
+def store(request, files, clock):
+    """A store that one test opens once; in a file SQLite runs the same statements."""
+    return request.param(files, clock)()
 
 
 @pytest.fixture(params=cases(CARDS))
@@ -145,9 +150,10 @@ def open_control(request, files, clock):
     return request.param(files, clock)
 
 
-@pytest.fixture
-def control(open_control):
-    return open_control()
+@pytest.fixture(params=cases(CONTROLS, without="sqlite"))
+def control(request, files, clock):
+    """The same of decisions and effects."""
+    return request.param(files, clock)()
 
 
 @pytest.fixture(params=BUSES.values(), ids=BUSES)

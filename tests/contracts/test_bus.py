@@ -2,7 +2,10 @@
 
 import pytest
 
+from agent.adapters.bus.embedded import EmbeddedBus
 from agent.adapters.bus.pulling import Subscription, default_subscriptions
+from agent.adapters.store.sqlite.in_memory import InMemoryDatabase
+from agent.adapters.store.sqlite.schema import Kind
 from agent.errors import InputRejected
 from agent.ports.bus import Topic
 
@@ -11,8 +14,9 @@ DEAD = Subscription(name="dead", topic=Topic.DEAD_LETTER, deliveries=None)
 
 
 @pytest.fixture
-def bus(open_bus):
-    return open_bus([PATIENT, DEAD])
+def bus(clock):
+    """A bus that one test opens once; in a file it runs the same statements."""
+    return EmbeddedBus(InMemoryDatabase(Kind.STATE), clock, [PATIENT, DEAD])
 
 
 def pulled(bus, subscription="incidents", limit=100):

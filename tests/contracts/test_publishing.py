@@ -54,13 +54,11 @@ def subscriptions():
     return [Subscription(name=name, topic=Topic.INCIDENTS) for name in NAMES]
 
 
-@pytest.fixture(params=["memory", "sqlite", pytest.param("pubsub", marks=pytest.mark.emulator)])
-def heard(request, files, clock):
+@pytest.fixture(params=["embedded", pytest.param("pubsub", marks=pytest.mark.emulator)])
+def heard(request, clock):
     """A bus with two subscriptions to one topic."""
-    if request.param == "memory":
+    if request.param == "embedded":
         return Queue(EmbeddedBus(InMemoryDatabase(Kind.STATE), clock, subscriptions()))
-    if request.param == "sqlite":
-        return Queue(EmbeddedBus(files.open(Kind.STATE), clock, subscriptions()))
     emulator = request.getfixturevalue("pubsub_emulator")
     return PubSub(emulator, request.getfixturevalue("pubsub_project"))
 

@@ -1,24 +1,28 @@
-"""R5: the same random story told to two stores leaves the same world, step by step."""
+"""R5: the same random story told to SQLite and to Firestore leaves the same world, step by step."""
 
 import random
 
 import pytest
 
+from agent.adapters.store.firestore.store import FirestoreStore
 from agent.adapters.store.sqlite.in_memory import InMemoryDatabase
 from agent.adapters.store.sqlite.schema import Kind
 from agent.adapters.store.sqlite.store import SqliteStore
-from agent.core.incident.phase import ENDS, NEXT
+from agent.core.incident.phase import ENDS, NEXT, Phase
 from agent.errors import SreError
 from agent.ports.store import Query
 
 STEPS = 120
 
 
+@pytest.mark.emulator
+@pytest.mark.journey
+@pytest.mark.xdist_group("firestore")
 @pytest.mark.parametrize("seed", range(5))
-def test_a_store_and_the_one_in_memory_tell_the_same_story(open_store, make, seed):
+def test_two_stores_tell_the_same_story(files, clock, make, seed):
     """Commits at right and wrong versions, storms, marks and questions; answers and errors are compared one by one."""
     chance = random.Random(seed)
-    stores = (open_store(), SqliteStore(InMemoryDatabase(Kind.STATE)))
+    stores = (FirestoreStore(files.documents(), clock), SqliteStore(InMemoryDatabase(Kind.STATE)))
     for number in range(STEPS):
         act = chance.choice([commit, commit, commit, accept, accept, sent])(chance, make, number)
         assert answer(stores[0], act) == answer(stores[1], act), f"step {number}"
@@ -80,6 +84,8 @@ def questions(make):
     asks += [
         lambda s, q=q: s.incidents(Query(**q)) for q in ({}, {"open_only": True}, {"service": "svc-1"}, {"limit": 2})
     ]
+    waits = [{"waits_in": phase} for phase in (Phase.ASKED, Phase.ESCALATED)]
+    asks += [lambda s, q=q: s.incidents(Query(**q)) for one in waits for q in (one, one | {"service": "svc-1"})]
     return [*asks, lambda s: s.unsent(), lambda s: s.latest_time()]
 
 
