@@ -92,4 +92,6 @@ class KeyServer(Loopback):
 
     def __init__(self):
         shown = {"/certs": {"keys": [rsa_jwk()]}, "/iap": {"keys": [ec_jwk()]}}
-        super().__init__(lambda request: (200 if request.path in shown else 404, shown.get(request.path)))
+        super().__init__(
+            lambda request: (200 if request.path in shown else 404, shown.get(request.path)), methods=["GET"]
+        )

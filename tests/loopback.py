@@ -4,11 +4,12 @@ import json
 import ssl
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 Reply = tuple[int, Any] | tuple[int, Any, Mapping[str, str]]
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "CONNECT")
 
 
 class Request(BaseHTTPRequestHandler):
@@ -17,13 +18,12 @@ class Request(BaseHTTPRequestHandler):
     server: "_Server"
     body = b""
 
-    def _handle(self) -> None:
+    def handle_method(self) -> None:
+        """Ask what is answered, and answer it."""
         self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         reply = self.server.answer(self)
         if reply is not None:
             self.reply(*reply)
-
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_CONNECT = _handle  # noqa: N815 - the library's names
 
     def json(self) -> Any:
         """Return the body read as JSON."""
@@ -60,6 +60,7 @@ class Loopback:
     Args:
         answer: Returns status, body and headers; None where it has answered, or hung up, itself.
         keep_alive: Whether it speaks HTTP/1.1.
+        methods: Which it knows; any other is answered with 501, and ``answer`` does not hear of it.
         tls: Wraps its connections.
         host: Where it listens.
     """
@@ -69,10 +70,12 @@ class Loopback:
         answer: Callable[[Request], Reply | None],
         *,
         keep_alive: bool = False,
+        methods: Collection[str] = METHODS,
         tls: ssl.SSLContext | None = None,
         host: str = "127.0.0.1",
     ) -> None:
-        handler = type("Handler", (Request,), {"protocol_version": "HTTP/1.1" if keep_alive else "HTTP/1.0"})
+        known = {f"do_{method}": Request.handle_method for method in methods}
+        handler = type("Handler", (Request,), known | {"protocol_version": "HTTP/1.1" if keep_alive else "HTTP/1.0"})
         self._server = _Server((host, 0), handler)
         self._server.answer = answer
         if tls is not None:

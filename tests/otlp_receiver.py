@@ -42,7 +42,7 @@ class OtlpReceiver:
     def __init__(self, status=200):
         self.status, self.hangs, self.posts = status, threading.Event(), 0
         self.bodies, self._lock = [], threading.Lock()
-        self._server = Loopback(self._answer)
+        self._server = Loopback(self._answer, methods=["POST"])
         self.url = self._server.url
 
     @property

@@ -108,4 +108,6 @@ class Exporter(Loopback):
 
     def __init__(self) -> None:
         self.text = ""
-        super().__init__(lambda _: (200, self.text.encode(), {"Content-Type": "text/plain; version=0.0.4"}))
+        super().__init__(
+            lambda _: (200, self.text.encode(), {"Content-Type": "text/plain; version=0.0.4"}), methods=["GET"]
+        )

@@ -17,7 +17,7 @@ class GoogleRest:
     def __init__(self):
         self.answers = {}
         self.seen = []
-        self._server = Loopback(self.answer)
+        self._server = Loopback(self.answer, methods=["GET"])
 
     def at(self, service):
         return f"{self._server.url}/{service}"

@@ -29,7 +29,7 @@ class LoadServer:
         self.most_at_once = 0
         self._now = 0
         self._slots, self._lock, self.free = threading.Semaphore(slots), threading.Lock(), threading.Event()
-        self._server = Loopback(self._answer, keep_alive=True)
+        self._server = Loopback(self._answer, methods=["GET", "POST"], keep_alive=True)
         self.url = self._server.url
 
     def __enter__(self) -> Self:

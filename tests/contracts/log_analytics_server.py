@@ -22,7 +22,9 @@ class LogAnalytics:
         self.fails: tuple[int, str, str] | None = None
         self.partial = False
         self.queries: list[str] = []
-        self._server = Loopback(lambda request: self.answer(request.path, request.json()), keep_alive=True)
+        self._server = Loopback(
+            lambda request: self.answer(request.path, request.json()), keep_alive=True, methods=["POST"]
+        )
         self.url, self.close = self._server.url, self._server.close
 
     def client(self) -> Any:

@@ -47,7 +47,7 @@ class LogStream:
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.cut = False
         self._certificate, context = _tls()
-        self._server = Loopback(self._reply, tls=context)
+        self._server = Loopback(self._reply, methods=["GET"], tls=context)
         self.port, self.close = self._server.port, self._server.close
 
     def http(self) -> HttpClient:

@@ -32,7 +32,7 @@ class SsmServer:
         self.envs: dict[str, Mapping[str, str]] = {}
         self.reset()
         self._told: dict[tuple[str, str], Json] = {}
-        self._server = Loopback(self._reply, keep_alive=True)
+        self._server = Loopback(self._reply, keep_alive=True, methods=["POST"])
         self.url = self._server.url
 
     def reset(self) -> None:

@@ -147,7 +147,7 @@ class MetadataServer:
     def __init__(self, cloud: TpuStandIn, node: str, secrets: dict[str, str] | None = None) -> None:
         self.cloud, self.node, self.preempted = cloud, node, False
         self.secrets = secrets or {}
-        self._server = Loopback(self._reply, keep_alive=True)
+        self._server = Loopback(self._reply, methods=["GET", "PUT"], keep_alive=True)
         self.host, self.close = f"127.0.0.1:{self._server.port}", self._server.close
 
     def _reply(self, request: Request) -> Reply:

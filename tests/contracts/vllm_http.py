@@ -38,7 +38,7 @@ class VllmHttp:
         self.script = Script()
         self.seen: list[tuple[str, str, dict[str, str], Any]] = []
         self.free = threading.Event()
-        self._server = Loopback(self._answer, keep_alive=True, host=ADDRESS)
+        self._server = Loopback(self._answer, methods=["GET", "POST"], keep_alive=True, host=ADDRESS)
         self.url = self._server.url
 
     def stop(self) -> None:

@@ -34,7 +34,7 @@ class FakePagerDuty:
 
     def __init__(self):
         self.events, self.alerts, self.errors, self.answers = [], {}, [], []
-        self.server = Loopback(self._reply)
+        self.server = Loopback(self._reply, methods=["POST"])
         self.url, self.close = self.server.url, self.server.close
 
     @property

@@ -98,7 +98,7 @@ class FakeSlack:
         self.replies = []  # what stands in threads
         self.limited, self.retry_after, self.refuse, self.broken = 0, 1, None, 0
         self._lock = threading.Lock()
-        self.server = Loopback(self._reply)
+        self.server = Loopback(self._reply, methods=["POST"])
         self.url = f"{self.server.url}/api/"
 
     def close(self):

@@ -32,7 +32,7 @@ class Metadata:
     """The metadata server as Google's library asks it: an ID token of this identity for an audience."""
 
     def __init__(self):
-        self._server = Loopback(self._answer)
+        self._server = Loopback(self._answer, methods=["GET"])
         self.close = self._server.close
         address = f"127.0.0.1:{self._server.port}"
         self.environ = {"GCE_METADATA_HOST": address, "GCE_METADATA_IP": address}

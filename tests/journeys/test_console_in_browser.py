@@ -32,7 +32,7 @@ def serving(world, **more):
 
 def foreign_page(html: str) -> Loopback:
     """A page of somebody else on this machine, on a port of its own."""
-    return Loopback(lambda _: (200, html.encode(), {"Content-Type": "text/html"}))
+    return Loopback(lambda _: (200, html.encode(), {"Content-Type": "text/html"}), methods=["GET"])
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ class Admission:
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(plane.certificate, plane.certificate.with_suffix(".key"))
-        self._server = Loopback(reply, tls=context)
+        self._server = Loopback(reply, methods=["POST"], tls=context)
         self._api, label = cluster.api, {"admission": cluster.namespace}
         cluster.api.patch(
             f"/api/v1/namespaces/{cluster.namespace}", [{"op": "add", "path": "/metadata/labels", "value": label}]

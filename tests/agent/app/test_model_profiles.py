@@ -128,7 +128,7 @@ class Hub:
         self.asked = []
         self.gate = threading.Event()
         self.gate.set()
-        self.server = Loopback(self.answer)
+        self.server = Loopback(self.answer, methods=["GET"])
         self.url = self.server.url
 
     def answer(self, request):

@@ -31,7 +31,7 @@ class Source(Loopback):
 
     def __init__(self):
         self.status, self.body, self.asked, self.location = 200, GOOD, 0, None
-        super().__init__(self._answer)
+        super().__init__(self._answer, methods=["GET"])
         self.url += "/keys"
 
     def _answer(self, _):

@@ -90,7 +90,9 @@ class TokenServer(Loopback):
 
     def __init__(self, answer):
         self.asked = []
-        super().__init__(lambda request: (self.asked.append(parse_qs(request.body.decode())), answer)[1])
+        super().__init__(
+            lambda request: (self.asked.append(parse_qs(request.body.decode())), answer)[1], methods=["POST"]
+        )
         self.url += "/token"
 
 

@@ -20,7 +20,7 @@ class Site(Loopback):
 
     def __init__(self, tls=None):
         self.answers, self.seen, self.peers, self.tunnels = [], [], [], []
-        super().__init__(self.answer, keep_alive=True, tls=tls)
+        super().__init__(self.answer, methods=["GET", "CONNECT"], keep_alive=True, tls=tls)
         self.url += "/"
 
     def answer(self, request):

@@ -95,7 +95,7 @@ def receiving(*answers):
         status, headers = answers.pop(0) if answers else (200, {})
         return status, b"", headers
 
-    with Loopback(answer) as running:
+    with Loopback(answer, methods=["POST"]) as running:
         server.server_port = running.port
         yield server
 

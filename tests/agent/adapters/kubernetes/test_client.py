@@ -63,7 +63,7 @@ def broken(said=b'{"kind":"Status","message":"etcdserver: request timed out"}', 
 
 @contextmanager
 def server(answer, folder):
-    with Loopback(answer) as running:
+    with Loopback(answer, methods=["GET", "PATCH"]) as running:
         yield KubernetesApi(lambda: connect(kubeconfig=str(kubeconfig(folder, running.port))))
 
 

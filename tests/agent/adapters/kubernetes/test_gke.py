@@ -27,7 +27,7 @@ class ContainerApi(Loopback):
 
     def __init__(self):
         self.asked, self.status, self.body = [], 200, {}
-        super().__init__(self._answer)
+        super().__init__(self._answer, methods=["GET"])
 
     def _answer(self, request):
         self.asked.append((request.path, request.headers["Authorization"]))

@@ -48,7 +48,7 @@ class Provider(Loopback):
 
     def __init__(self):
         self.got, self.status, self.location, self.hang_s = [], 200, None, 0.0
-        super().__init__(self.answer)
+        super().__init__(self.answer, methods=["POST"])
 
     def answer(self, request):
         self.got.append((request.headers["x-host"], request.path, request.body.decode()))

@@ -27,7 +27,7 @@ class Server(Loopback):
         self.over = threading.Event()
         self.sick: list[str] = []
         self.posted: dict[str, float] = {"2xx": 100, "5xx": 7}
-        super().__init__(self.answer)
+        super().__init__(self.answer, methods=["GET", "POST"])
 
     def address(self, _: Start) -> Address:
         return Address(host="127.0.0.1", port=self.port)

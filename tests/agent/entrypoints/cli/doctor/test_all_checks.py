@@ -42,7 +42,7 @@ class World:
         self.clock = NOW
         self.headers = {"x-oauth-scopes": "chat:write,commands"}
         self.bodies = {}
-        self.server = Loopback(self.reply)
+        self.server = Loopback(self.reply, methods=["GET", "POST"])
         self.url = self.server.url
 
     def reply(self, request):
