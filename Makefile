@@ -10,9 +10,15 @@ EXAMPLE ?= examples/gemma4-26b-l4-startup-probe
 STATE ?= state
 LAB ?= state/lab-model
 PYTEST_ARGS ?=
+QUICK := --dist worksteal -m "not slow and not emulator and not browser and not kube"
 # Half of the time of a run is waiting: one worker more than cores, at most eight; with two for each core some waits ran out.
 WORKERS ?= $(shell n=$$((1 + $$(getconf _NPROCESSORS_ONLN))); echo $$((n < 8 ? n : 8)))
 SPREAD := -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+
+# CI=true is what counts, here and in tests/counts.py; another value is none.
+ifneq ($(CI),true)
+unexport CI
+endif
 
 # Tests start hundreds of Python processes; without bytecode each compiles the agent anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -47,10 +53,10 @@ kube: install ## A real control plane on this machine, a GPU node that is played
 	@$(BIN)/python -m tools.kube_rehearsal --port $(PORT)
 
 quick: install ## While editing: the unit tests and the rules of the tree (make quick PYTEST_ARGS=--lf: those that failed)
-	@$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not emulator and not browser and not kube" $(PYTEST_ARGS) \
+	@$(BIN)/pytest -n 2 $(QUICK) $(PYTEST_ARGS) \
 		tests/agent tests/architecture tests/tools tests/test_outside.py
 
-test: install tools ## Everything that CI runs (without CI=true: samples, and one journey of each rig)
+test: install tools ## Everything that CI runs (without CI=true: samples, and the journeys of each rig)
 	@said=$$(mktemp); $(MAKE) -s check >$$said 2>&1 & checks=$$!; trap 'kill $$checks; rm -f $$said' INT TERM; \
 		$(MAKE) -s unit; tests=$$?; wait $$checks; checked=$$?; cat $$said; rm -f $$said; exit $$((tests | checked))
 	@$(MAKE) -s clients stranger
@@ -60,12 +66,13 @@ coverage: install ## Measure what the unit tests and journeys reach in agent/, a
 	@$(BIN)/pytest $(SPREAD) --cov --cov-report=term:skip-covered --cov-report=html:.coverage-html \
 		$(PYTEST_ARGS) tests/agent tests/contracts tests/journeys
 
-matrix: ## Run the unit tests under each Python from 3.11 to 3.13 that is installed; the others are named
+matrix: ## Run the unit tests, those with a control plane too, under each Python from 3.11 to 3.13; missing ones are named
 	@for v in 3.11 3.12 3.13; do \
 		found=; for p in python$$v "$$(pyenv root 2>/dev/null)"/versions/$$v.*/bin/python; do \
 			if "$$p" -c 'import ensurepip, venv' 2>/dev/null; then found=$$p; break; fi; done; \
 		if [ -z "$$found" ]; then echo "== Python $$v is not installed: not tested =="; continue; fi; \
-		$(MAKE) -s quick VENV=.venv-$$v PYTHON="$$found" || exit 1; done
+		$(MAKE) -s quick VENV=.venv-$$v PYTHON="$$found" \
+			QUICK='--dist loadgroup -m "not slow and not emulator and not browser"' || exit 1; done
 
 check: install types imports ## Style, types, import contracts
 	@echo "== style ==" && $(BIN)/ruff check -q . && $(BIN)/ruff format --check -q .

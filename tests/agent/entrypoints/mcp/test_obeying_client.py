@@ -5,7 +5,6 @@ The texts are published injections, read in place; each arrives the way it would
 
 import dataclasses
 import json
-import os
 
 import pytest
 
@@ -22,6 +21,7 @@ from agent.ports.logs import InstanceLog, LogLine
 from agent.ports.store import Query
 from agent.settings import read_settings
 from tests.agent.entrypoints.mcp.test_server import READS, SERVICE, talk, text_of
+from tests.counts import CI
 from tests.outside import shared
 
 DECIDES = ("approve", "approve_plan", "decide", "reject", "execute", "apply", "roll_back", "kill_switch", "confirm")
@@ -75,7 +75,7 @@ def texts():
     """All of them where there is time (CI=true), otherwise every sixth."""
     found = injections()
     assert len(found) >= 1500
-    return found if os.environ.get("CI") else found[::6]
+    return found if CI else found[::6]
 
 
 @pytest.fixture
