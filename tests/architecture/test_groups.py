@@ -1,12 +1,20 @@
 """Tests that share an emulator or a control plane run on one worker, or each worker starts one of its own."""
 
 import os
+import re
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests import rigs
 from tests.scheduling import FilesAndGroups
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.xdist_group("kube")
@@ -44,6 +52,76 @@ def test_of_a_rig_the_journeys_run_and_the_rest_is_left_to_ci(request: pytest.Fi
         rigs.split([item])
     item.add_marker("journey")
     assert rigs.split([item]) == ([item], [])
+
+
+def marked(nodeid: str, *marks: str) -> Any:
+    """A test by its file and marks, all that is asked about."""
+    return SimpleNamespace(nodeid=nodeid, get_closest_marker=lambda name: name if name in marks else None)
+
+
+def test_each_promise_is_tried_with_each_rig_that_its_tests_use() -> None:
+    """A journey of the same rig elsewhere does not do, and neither does a test of the same file that needs none."""
+    file = "tests/journeys/test_cluster_rights.py"
+    assert file in rigs.promised()["S20"]
+    elsewhere = marked("tests/a.py::test_b", "kube", "journey")
+    plain, held = marked(f"{file}::test_a"), marked(f"{file}::test_b", "kube")
+    with pytest.raises(pytest.UsageError, match=r"journey of: kube for S20$"):
+        rigs.split([elsewhere, plain, held])
+    shown = marked(f"{file}::test_c", "kube", "journey")
+    assert rigs.split([elsewhere, plain, held, shown]) == ([elsewhere, plain, shown], [held])
+
+
+@pytest.mark.parametrize(
+    ("words", "alone"),
+    [((), True), (("-x",), True), (("-k", "a"), False), (("-m", "emulator"), False), (("--lf",), False),
+     (("--ff",), False), (("tests/a.py",), False)],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)  # fmt: skip
+def test_whoever_names_tests_has_all_that_they_name(
+    words: tuple[str, ...], alone: bool, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """By a word, a mark, a file, or because they failed."""
+    monkeypatch.setattr(rigs, "EVERYTHING", False)
+    option = request.config._parser.parse_known_args(list(words))
+    named = bool(option.file_or_dir)
+    sources = pytest.Config.ArgsSource
+    config: Any = SimpleNamespace(
+        args_source=sources.ARGS if named else sources.TESTPATHS,
+        getoption=lambda name, default: getattr(option, name, default),
+    )
+    assert rigs.takes_journeys_alone(config) is alone
+
+
+@pytest.mark.parametrize(("given", "heard"), [("true", "true"), ("1", ""), ("", "")])
+def test_make_hears_the_value_of_ci_that_the_tests_hear(given: str, heard: str) -> None:
+    """``CI=1`` is no ``CI=true``, neither here nor there."""
+    words = ["make", "-s", '--eval=heard: ; @echo "[$$CI]"', "heard"]
+    done = subprocess.run(
+        words, cwd=ROOT, env=os.environ | {"CI": given}, capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout == f"[{heard}]\n"
+    read = "from tests import counts; print(counts.CI)"
+    done = subprocess.run(
+        [sys.executable, "-c", read],
+        cwd=ROOT,
+        env=os.environ | {"CI": given},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{bool(heard)}\n"
+
+
+def test_each_python_is_tried_on_a_control_plane_that_quick_leaves_out() -> None:
+    """Whatever Pythons are here: what ``make matrix`` hands to ``make quick`` wins over its own choice."""
+    makefile = (ROOT / "Makefile").read_text()
+    (given,) = re.findall(r"^\t+QUICK='(.*)' \|\| exit 1; done$", makefile, re.MULTILINE)
+    printed = [
+        subprocess.run(["make", "-n", "quick", *more], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        for more in ([], [f"QUICK={given}"])
+    ]
+    assert ["not kube" in one for one in printed] == [True, False]
+    assert all('-m "not slow and not emulator and not browser' in one for one in printed)
 
 
 def test_what_was_left_out_is_said_with_the_way_to_run_it() -> None:

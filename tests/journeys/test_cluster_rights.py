@@ -43,6 +43,8 @@ accelerator = "nvidia-l4"
 owner = "console"
 """
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+PLACES = ("llm", "sre-agent", "default", "kube-system")
+OWN_REVIEWS = {"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"}  # anybody's, of themselves
 
 
 def manifests(*, stateful=False):
@@ -142,6 +144,24 @@ def test_without_the_rules_in_comments_the_role_is_that_of_a_deployment():
     assert granted == {right[:5] for right in workload_rights(services.services)}
 
 
+@pytest.mark.journey
+@pytest.mark.parametrize("place", PLACES)
+def test_the_rules_that_the_server_lists_to_the_agent_are_what_its_calls_need(installed, place):
+    """In each namespace, what is granted cluster-wide included; whether each rule is applied is tried below, one by one."""
+    review = {"spec": {"namespace": place}}
+    listed = installed.own.create("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review)["status"]
+    found = {
+        (verb, group, resource, name)
+        for rule in listed["resourceRules"]
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", [""])
+        if resource not in OWN_REVIEWS
+    }
+    assert found == {(*right[:3], right[4]) for right in needed(installed.services) if right[3] in {"", place}}
+
+
 def test_every_right_is_granted_and_none_besides(installed):
     """All kinds that the server knows, all verbs, in the watched namespace, our own, another one and the cluster."""
     granted = needed(installed.services)
@@ -150,13 +170,13 @@ def test_every_right_is_granted_and_none_besides(installed):
         version = group["preferredVersion"]["groupVersion"]
         rows = installed.api.get(f"/apis/{version}")["resources"]
         kinds += [(group["name"], row["name"], row["namespaced"]) for row in rows]
-    found, own_reviews = set(), {"selfsubjectaccessreviews", "selfsubjectrulesreviews"}
+    found = set()
     for group, resource, namespaced in kinds:
-        places = ("llm", "sre-agent", "default", "kube-system") if namespaced else ("",)
+        places = PLACES if namespaced else ("",)
         for verb in VERBS:
             for place in places:
                 for name in ("", "vllm", SET, "sre-agent", "other"):
-                    if resource not in own_reviews and installed.allowed(verb, group, resource, place, name):
+                    if resource not in OWN_REVIEWS and installed.allowed(verb, group, resource, place, name):
                         found.add((verb, group, resource, place, name))
     unnamed = {right for right in granted if not right[4]}
     assert {right for right in found if not right[4]} == unnamed
@@ -241,6 +261,7 @@ def test_the_agent_works_with_that_role_and_asks_for_nothing_else(installed, cal
     assert shown == needed(installed.services)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("verb", "path"),
     [

@@ -205,6 +205,7 @@ def test_of_fifty_deciders_exactly_one_is_heard_each_time(tmp_path):
     race.check()
 
 
+@pytest.mark.journey
 @pytest.mark.emulator
 @pytest.mark.xdist_group("firestore")
 def test_of_four_deciders_on_firestore_exactly_one_is_heard_ten_times(firestore_emulator, firestore_project):

@@ -173,6 +173,7 @@ def test_no_field_makes_another_effect_on_firestore(led, tried_on_firestore) -> 
     tried_on_firestore(at)
 
 
+@pytest.mark.journey
 @pytest.mark.emulator
 @pytest.mark.xdist_group("firestore")
 def test_no_field_of_a_request_makes_another_effect_on_firestore(led, tried_on_firestore) -> None:
