@@ -35,6 +35,15 @@ class Notifier(Protocol):
 
 
 @runtime_checkable
+class RemembersShown(Protocol):
+    """A notifier that knows what it has shown, so that nobody claims the right to say nothing."""
+
+    def shows(self, incident: Incident, *, reference: str) -> bool:
+        """Return whether it has shown exactly this version there; False where it does not know."""
+        ...
+
+
+@runtime_checkable
 class SweepNotifier(Protocol):
     """Shows people a load measurement that waits for their answer, and then how it was answered."""
 

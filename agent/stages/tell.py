@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Final
 
 from agent.errors import DependencyFailed, SreError
+from agent.ports.notifier import RemembersShown
 from agent.ports.stage_context import StageContext
 from agent.ports.tracing import Kind
 from agent.stages.shared.spans import incident_span
@@ -38,12 +39,16 @@ def _tell(context: StageContext, incident_id: str, name: str) -> None:
     """Show it until what is shown is what is stored: two tellings may overtake one another."""
     holder = holder_of(context)
     incident = context.store.load(incident_id)
+    notifier = context.notifiers[name]
     for _ in range(TIMES):
-        before = claim(context, incident_id, name, holder)
+        seen = context.cards.card(incident_id, name)
+        if seen is not None and isinstance(notifier, RemembersShown) and notifier.shows(incident, reference=seen):
+            return
+        before = claim(context, incident_id, name, holder, seen)
         try:
             with incident_span(context, "tell", incident, kind=Kind.CLIENT, notifier=name):
                 timeline = context.store.timeline(incident_id)
-                reference = context.notifiers[name].tell(incident, timeline, reference=before)
+                reference = notifier.tell(incident, timeline, reference=before)
         except SreError:
             give_back(context, incident_id, name, holder)
             raise
@@ -67,13 +72,12 @@ def give_back(context: StageContext, incident_id: str, name: str, holder: str) -
         context.cards.release_card(incident_id, name, holder)
 
 
-def claim(context: StageContext, incident_id: str, name: str, holder: str) -> str | None:
-    """Take the right to go on from where the message stands; return its reference.
+def claim(context: StageContext, incident_id: str, name: str, holder: str, before: str | None) -> str | None:
+    """Take the right to go on from where the message stands, which was just read; return its reference.
 
     Raises:
         NotifyInProgress: Another worker has that right.
     """
-    before = context.cards.card(incident_id, name)
     for _ in range(TIMES):
         now = context.clock.now()
         if context.cards.claim_card(incident_id, name, holder, reference=before, now=now, for_s=CLAIM_S):

@@ -23,10 +23,11 @@ def tell_sweep(context: StageContext, sweep_id: str) -> None:
 
 def _show(context: StageContext, sweep_id: str, name: str, notifier: SweepNotifier) -> bool:
     """Post it, or say in its place how it was answered, alone; return whether it has to be looked at once more."""
-    if not _is_due(context.cards.card(sweep_id, name), asked_sweep(context, sweep_id)):
+    seen = context.cards.card(sweep_id, name)
+    if not _is_due(seen, asked_sweep(context, sweep_id)):
         return False
     holder = holder_of(context)
-    before = claim(context, sweep_id, name, holder)
+    before = claim(context, sweep_id, name, holder, seen)
     try:
         asked = asked_sweep(context, sweep_id)
         if not _is_due(before, asked):

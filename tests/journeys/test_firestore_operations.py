@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +14,22 @@ from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.entrypoints.pubsub.handlers import on_tick
 from agent.entrypoints.service import entry_message
+from agent.ports.notifier import Notifier
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 from agent.stages.request_change import ChangeAsked, request_change
 from agent.stages.shared.database_pair import pairing_fault
+from tests.journeys import fake_slack
+from tests.journeys.test_sweep_in_slack import notifier_of
 from tests.simulation.kills import FITS, ROOT, Journey
 from tests.simulation.writer import OUTCOME
 
 READS, WRITES, POLLS = 105, 50, 10
 MOST_READS, MOST_WRITES = 150, 60
 MORE_READS, MORE_WRITES = 15, 4  # for each further log entry that joins an incident
+MORE_READS_TOLD, MORE_WRITES_TOLD = 15, 5  # beside Slack, beyond the most above
 BROKEN = "gemma4-26b-l4-startup-probe"
 SERVES = "gemma4-26b-l4-context-refused"
 LONGER = [{"kind": "set_flag", "name": "max-model-len", "value": "17408"}]
@@ -34,7 +39,14 @@ TICK_S = (788 + 600) / (POLLS - 1)  # the rollout and the window of its verifica
 class Counted:
     """The functions over both databases, with a sink before them; operations are counted, those of the test are not."""
 
-    def __init__(self, folder: Path, firestore: list[str], example: str, actions: list[dict[str, str]]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        firestore: list[str],
+        example: str,
+        actions: list[dict[str, str]],
+        notifiers: Mapping[str, Notifier] | None = None,
+    ) -> None:
         copy = folder / example
         shutil.copytree(ROOT / "examples" / example, copy)
         scenario = copy / "scenario.toml"
@@ -43,7 +55,7 @@ class Counted:
         if example not in FITS:
             FITS[example] = read_capacity(read_services(read_settings({}, platform=f"rehearsal:{copy}")))
         case = {"example": str(copy), "actions": actions, "firestore": firestore}
-        self.journey = Journey(folder, case, kill_at=None, before=False)
+        self.journey = Journey(folder, case, kill_at=None, before=False, notifiers=notifiers)
         self.contexts = self.journey.installation.contexts
         self.store = self.journey.installation.store
         self.rehearsal = self.journey.installation.environment.rehearsal
@@ -121,14 +133,8 @@ LIVES = {  # the example, what a person asks for, and how many log entries come
 }
 
 
-@pytest.mark.journey
-@pytest.mark.emulator
-@pytest.mark.xdist_group("firestore")
-@pytest.mark.parametrize("life", LIVES.values(), ids=LIVES.keys())
-def test_to_its_end_it_costs_no_more_than_promised(life, tmp_path: Path, firestore_emulator, firestore_project) -> None:
-    """From its first signal, or from asking; a poll that finds nothing new writes nothing."""
-    example, actions, entries = life
-    counted = Counted(tmp_path, [firestore_emulator.host, firestore_project], example, actions)
+def lived(counted: Counted, entries: int) -> tuple[int, int]:
+    """Let it begin, be approved and end; return its reads and writes."""
     counted.begin(entries)
     assert counted.now().phase is Phase.ASKED
     counted.approve()
@@ -144,10 +150,42 @@ def test_to_its_end_it_costs_no_more_than_promised(life, tmp_path: Path, firesto
         assert written == 0 or was is not phase, (polls, "a poll that found nothing new")
         assert polls <= POLLS, phase
     assert (polls, waited, counted.heard) == (POLLS, POLLS // 2, entries)
-    reads, writes = counted.cost()
+    return counted.cost()
+
+
+@pytest.mark.journey
+@pytest.mark.emulator
+@pytest.mark.xdist_group("firestore")
+@pytest.mark.parametrize("life", LIVES.values(), ids=LIVES.keys())
+def test_to_its_end_it_costs_no_more_than_promised(life, tmp_path: Path, firestore_emulator, firestore_project) -> None:
+    """From its first signal, or from asking; a poll that finds nothing new writes nothing."""
+    example, actions, entries = life
+    counted = Counted(tmp_path, [firestore_emulator.host, firestore_project], example, actions)
+    reads, writes = lived(counted, entries)
     further = max(entries - 1, 0)
     assert reads <= READS + MORE_READS * further
     assert writes <= WRITES + MORE_WRITES * further
     assert reads <= MOST_READS
     assert writes <= MOST_WRITES
     assert (reads, writes) > (POLLS, 5), "what is not counted costs nothing"
+
+
+@pytest.mark.journey
+@pytest.mark.emulator
+@pytest.mark.xdist_group("firestore")
+@pytest.mark.parametrize("life", LIVES.values(), ids=LIVES.keys())
+def test_slack_beside_it_costs_so_much_more(life, tmp_path: Path, firestore_emulator, firestore_project) -> None:
+    """Each message is claimed before it is sent, and where it stands is kept."""
+    example, actions, entries = life
+    slack = fake_slack.FakeSlack(b"s")
+    try:
+        database = [firestore_emulator.host, firestore_project]
+        counted = Counted(tmp_path, database, example, actions, {"slack": notifier_of(slack)})
+        reads, writes = lived(counted, entries)
+    finally:
+        slack.close()
+    assert slack.messages
+    assert slack.errors == []
+    further = max(entries - 1, 0)
+    assert reads <= MOST_READS + MORE_READS_TOLD * further
+    assert writes <= MOST_WRITES + MORE_WRITES_TOLD * further

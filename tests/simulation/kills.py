@@ -11,7 +11,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -38,6 +38,7 @@ from agent.entrypoints.cli.analysis import SteppedClock
 from agent.entrypoints.pubsub.handlers import on_tick
 from agent.entrypoints.service import feed, handlers, publish_example
 from agent.errors import SreError
+from agent.ports.notifier import Notifier
 from agent.ports.platform import NotDeployed, Order
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
@@ -68,9 +69,18 @@ class Journey:
             other; ``firestore`` (host and project) where the incidents are kept there; ``settings``, further ones.
         kill_at: Number of the call at which the process ends; None where it lives.
         before: Whether it ends before the call.
+        notifiers: Who tells people; those of the settings when None.
     """
 
-    def __init__(self, folder: Path, case: dict[str, Any], *, kill_at: int | None, before: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        case: dict[str, Any],
+        *,
+        kill_at: int | None,
+        before: bool,
+        notifiers: Mapping[str, Notifier] | None = None,
+    ) -> None:
         self.example = ROOT / "examples" / case["example"]
         self.actions = ACTIONS.validate_python(case.get("actions", ()))
         self.creates = bool(case.get("creates"))
@@ -89,6 +99,7 @@ class Journey:
         if "policy" in case:
             words["policy"] = folder / "policy.toml"
             words["policy"].write_text(case["policy"])
+        self.notifiers = notifiers
         self.settings = read_settings({}, **words, rehearse_by_fit=False)  # what nobody recorded is not known: undone
         self.installation = self._installed(self._stores(case))
         bus = Port(self.installation.bus, "bus", self.around)
@@ -272,6 +283,7 @@ class Journey:
             environment=replace(environment, platform_of=lambda _: platform, wait_factor=1.0),
             bus=self._port(EmbeddedBus(self.databases[0], clock, default_subscriptions()), "bus"),
             capacity=FITS[self.example.name],
+            notifiers=self.notifiers,
         )
 
     def _now_and_then(self, latest: Callable[[], datetime | None]) -> Callable[[], datetime | None]:

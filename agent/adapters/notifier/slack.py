@@ -94,6 +94,10 @@ class SlackNotifier:
             self._lock.release()
         return found
 
+    def shows(self, incident: Incident, *, reference: str) -> bool:
+        """Return whether this process has shown exactly this version there; see the port."""
+        return self._shown.get(incident.id) == (incident.version, reference)
+
     def tell_sweep(self, sweep: Sweep, *, answered: str, reference: str | None) -> str:
         """Post a load measurement, or take the buttons off where it was answered; see the port.
 

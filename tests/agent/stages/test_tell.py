@@ -71,6 +71,50 @@ def refuse() -> None:
     raise DependencyFailed("not told", why="a test", hint="none")
 
 
+class Remembering(Told):
+    """One that knows which version it left where."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = None
+
+    def tell(self, incident, timeline, *, reference):
+        found = super().tell(incident, timeline, reference=reference)
+        self.left = (incident.version, found)
+        return found
+
+    def shows(self, incident, *, reference):
+        return self.left == (incident.version, reference)
+
+
+class CountedClaims(SqliteCards):
+    """Cards that count how often the right to show an incident was taken."""
+
+    claims = 0
+
+    def claim_card(self, *args, **more):
+        self.claims += 1
+        return super().claim_card(*args, **more)
+
+
+def test_what_a_notifier_has_shown_already_is_not_claimed_again(scene) -> None:
+    """Each claim is a write; a message that somebody else changed since, or a newer version, is claimed."""
+    context, _, _ = scene
+    cards, told = CountedClaims(context.store._database), Remembering()
+    context = replace(context, cards=cards, notifiers={"slack": told})
+    tell_people(context, "inc-a")
+    tell_people(context, "inc-a")
+    assert (cards.claims, len(told.references)) == (1, 1)
+    cards.keep_card("inc-a", "slack", "place-0")
+    tell_people(context, "inc-a")
+    assert (cards.claims, told.references) == (2, [None, "place-0"])
+    incident = context.store.load("inc-a")
+    event = Event(at=T0, phase=Phase.OPEN, what="more")
+    context.store.commit(Change(incident=incident, events=(event,)))
+    tell_people(context, "inc-a")
+    assert (cards.claims, told.lines[-1]) == (3, "more")
+
+
 def test_who_comes_while_the_first_message_is_sent_sends_none_and_changes_it_later(scene) -> None:
     context, told, _ = scene
     met = []

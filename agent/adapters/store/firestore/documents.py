@@ -138,6 +138,7 @@ class Documents:
         order: Iterable[tuple[str, bool]] = (),
         limit: int | None = None,
         fields: Sequence[str] | None = None,
+        begin: str | None = None,
     ) -> list[Found]:
         """Read documents.
 
@@ -147,9 +148,11 @@ class Documents:
             order: Fields, each with whether it descends; equal ones come by id, in the direction of the last.
             limit: At most so many.
             fields: Only these; all when None.
+            begin: Path of a document of the collection; only it and those with later ids. Not together with ``order``.
         """
         with translating(self.name):
-            query = self._query(collection, where, limit)
+            first = () if begin is None else (("__name__", ">=", self._ref(begin)),)
+            query = self._query(collection, (*where, *first), limit)
             for name, descends in order:
                 query = query.order_by(name, direction="DESCENDING" if descends else "ASCENDING")
             if fields is not None:

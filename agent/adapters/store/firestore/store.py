@@ -9,7 +9,7 @@ import hashlib
 import threading
 from collections import OrderedDict
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 from agent.adapters.store.conflict import head_moved, missing, plan_stored, signal_stored, stale
 from agent.adapters.store.firestore.documents import Data, Documents, Found, Write, document_path
@@ -44,6 +44,8 @@ COUNTED_FROM_BITS: Final = 3
 REMEMBERED: Final = 512
 ATTEMPTS: Final = 4
 
+F = TypeVar("F")
+
 
 class FirestoreStore(FirestoreMark):
     """Keeps the promises of :class:`agent.ports.store.IncidentStore`.
@@ -63,6 +65,7 @@ class FirestoreStore(FirestoreMark):
         self._clock = clock
         self._lock = threading.Lock()
         self._read: OrderedDict[str, Found] = OrderedDict()  # incidents as last read: their stamps guard commits
+        self._timelines: OrderedDict[str, tuple[Found, ...]] = OrderedDict()
 
     def accept(self, signal: Signal, incident_id: str) -> Accepted:
         """Store a signal once; see the port. The count is a lower bound, given now and then."""
@@ -85,7 +88,7 @@ class FirestoreStore(FirestoreMark):
         found = self._documents.get(document_path("incidents", incident_id))
         if found is None:
             raise missing(incident_id)
-        self._remember(incident_id, found)
+        self._keep(self._read, incident_id, found)
         return from_text(Incident, found.data["body"])
 
     def signals(self, incident_id: str, limit: int = 2000) -> tuple[Signal, ...]:
@@ -202,8 +205,19 @@ class FirestoreStore(FirestoreMark):
         return tuple(from_text(Incident, f.data["body"]) for f in found)
 
     def timeline(self, incident_id: str) -> tuple[Event, ...]:
-        """Return the timeline in the order it was committed; see the port."""
-        found = self._documents.select(f"{document_path('incidents', incident_id)}/timeline")
+        """Return the timeline in the order it was committed; see the port.
+
+        It only grows, so what was read before is not read again, but for its last document, which tells whether it
+        still stands.
+        """
+        home = f"{document_path('incidents', incident_id)}/timeline"
+        with self._lock:
+            known = self._timelines.get(incident_id, ())
+        found = self._documents.select(home, begin=f"{home}/{known[-1].id}" if known else None)
+        if known and (not found or (found[0].id, found[0].stamp) != (known[-1].id, known[-1].stamp)):
+            known, found = (), self._documents.select(home)
+        found = [*known[:-1], *found]
+        self._keep(self._timelines, incident_id, tuple(found))
         return tuple(from_text(Event, body) for f in found for body in f.data["events"])
 
     def plan(self, plan_id: str) -> Plan | None:
@@ -305,12 +319,12 @@ class FirestoreStore(FirestoreMark):
             TTL_FIELD: self._clock.now() + SIGNALS_KEPT,
         }
 
-    def _remember(self, incident_id: str, found: Found) -> None:
+    def _keep(self, kept: OrderedDict[str, F], incident_id: str, found: F) -> None:
         with self._lock:
-            self._read[incident_id] = found
-            self._read.move_to_end(incident_id)
-            while len(self._read) > REMEMBERED:
-                self._read.popitem(last=False)
+            kept[incident_id] = found
+            kept.move_to_end(incident_id)
+            while len(kept) > REMEMBERED:
+                kept.popitem(last=False)
 
     def _forget(self, incident_id: str) -> None:
         with self._lock:

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.adapters.store.firestore.control import FirestoreControlStore
-from agent.adapters.store.firestore.documents import Documents, document_path
+from agent.adapters.store.firestore.documents import Documents, Write, document_path
 from agent.adapters.store.firestore.store import COUNTED_FROM_BITS, FirestoreStore, _zero_bits
 from agent.core.value import digest
 from agent.errors import StateConflict
@@ -52,6 +52,22 @@ def test_a_commit_after_a_load_reads_nothing_more(store, documents, make):
     before = documents.operations.reads
     store.commit(make.change(loaded, events=(make.event("x"),)))
     assert documents.operations.reads == before
+
+
+def test_of_a_timeline_only_what_is_new_is_read_again(documents, clock, make):
+    """Also what another process wrote; and where the database was put back to an earlier state, all of it."""
+    one, other = FirestoreStore(documents, clock), FirestoreStore(documents, clock)
+    kept = one.commit(make.change(events=(make.event("0"),)))
+    for n in range(1, 5):
+        kept = one.commit(make.change(kept, events=(make.event(str(n)),)))
+    assert [e.what for e in one.timeline("inc-a")] == ["0", "1", "2", "3", "4"]
+    kept = other.commit(make.change(other.load("inc-a"), events=(make.event("5"), make.event("6"))))
+    before = documents.operations.reads
+    assert [e.what for e in one.timeline("inc-a")] == ["0", "1", "2", "3", "4", "5", "6"]
+    assert documents.operations.reads == before + 2
+    last = f"{document_path('incidents', 'inc-a')}/timeline/{kept.version:010d}"
+    documents.write([Write(path=last, data=None)])
+    assert [e.what for e in one.timeline("inc-a")] == ["0", "1", "2", "3", "4"]
 
 
 def test_a_stamp_that_was_kept_too_long_is_noticed(documents, clock, make):
