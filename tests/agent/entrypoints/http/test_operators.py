@@ -9,6 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
+from agent.adapters.store.sqlite.in_memory import InMemoryDatabase
+from agent.adapters.store.sqlite.schema import Kind
 from agent.app.catalogues import redact
 from agent.core.decision.audit import AuditRow, Soundness, verify
 from agent.core.decision.decision import Channel, check_receipt
@@ -346,7 +348,7 @@ class TestKillSwitch:
             def append(self, **_more):
                 raise DependencyFailed("not written", why="the disk is full", hint="later")
 
-        control = Unwritten()
+        control = Unwritten(InMemoryDatabase(Kind.CONTROL))
         gate = desk.gate(world=replace(desk.stage.world, control=control))
         assert desk.ask("POST", "/kill-switch", {"on": True}, gate=gate)[0] == 503
         assert control.kill_switch().on
