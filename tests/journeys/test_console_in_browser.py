@@ -147,9 +147,9 @@ def test_a_foreign_page_cannot_press_the_button(stage, url, open_page, host):
         f'<form method=post action="{url}/plans/{incident.plan.id}/decision">{inputs}</form>'
         "<script>document.forms[0].submit()</script>"
     )
-    with foreign_page(html) as port:
+    with foreign_page(html) as foreign:
         with seen.page.expect_navigation(url=f"{url}/**"):
-            seen.page.goto(f"http://{host}:{port}/")
+            seen.page.goto(f"http://{host}:{foreign.port}/")
         assert "did not come from a fresh page of ours" in seen.page.get_by_role("heading", level=1).inner_text()
     assert stage.world.store.load(incident.id).version == incident.version
 
@@ -158,8 +158,8 @@ def test_a_foreign_page_cannot_frame_ours(stage, url, open_page):
     """No invisible button under somebody else's."""
     incident = stage.waiting()
     seen = open_page(scripts=True)
-    with foreign_page(f'<iframe src="{url}/plans/{incident.plan.id}"></iframe>') as port:
-        seen.page.goto(f"http://127.0.0.1:{port}/")
+    with foreign_page(f'<iframe src="{url}/plans/{incident.plan.id}"></iframe>') as foreign:
+        seen.page.goto(foreign.url)
         seen.page.wait_for_load_state("networkidle")
         frame = seen.page.frames[1]
         assert frame.get_by_role("button").count() == 0
