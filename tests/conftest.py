@@ -19,6 +19,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test asks the model hub; thos
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a run in the background; what it starts must hear Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # a run under nohup; what it starts must hear its terminal close
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Whether an example takes long says how busy the machine is, and nothing about what it tries.
 hypothesis.settings.register_profile(
