@@ -25,10 +25,6 @@ _PEER_GIB = (0.05, 0.2, 0.7)
 """What tensor parallelism adds where nothing else was measured: recorded start-ups of two and four cards."""
 
 
-class EntryRejected(Exception):
-    """An entry of a data file breaks a rule; the loader gathers these."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QuantScheme:
     """A way to store weights and the name fragments that announce it.
@@ -52,7 +48,7 @@ def scheme_from_entry(name: str, entry: Mapping[str, Any]) -> QuantScheme:
     """A storage scheme: bytes per parameter, the groups it usually covers, and what announces it."""
     bytes_per_param = float(entry["bytes_per_param"])
     if not 0.1 < bytes_per_param <= 4:
-        raise EntryRejected(f"bytes_per_param is {bytes_per_param}")
+        raise ValueError(f"bytes_per_param is {bytes_per_param}")
     facts = QuantFacts(
         scheme=name,
         bytes_per_param=bytes_per_param,
@@ -68,10 +64,10 @@ def model_from_entry(entry: Mapping[str, Any], schemes: Mapping[str, QuantFacts]
     """A model as its publisher stores it (``stored``, bf16 unless named)."""
     layers = tuple(_layer(layer) for layer in entry["layers"])
     if not layers or not entry["source"] or not entry["date"]:
-        raise EntryRejected("it needs layers, a source and a date")
+        raise ValueError("it needs layers, a source and a date")
     for key in ("hidden", "vocab", "max_position"):
         if int(entry[key]) <= 0:
-            raise EntryRejected(f"{key} is {entry[key]!r}")
+            raise ValueError(f"{key} is {entry[key]!r}")
     return ModelFacts(
         name=entry["name"],
         family=entry["family"],
@@ -103,7 +99,7 @@ def variant_of(base: ModelFacts, entry: Mapping[str, Any], schemes: Mapping[str,
     """Another checkpoint of the same architecture, stored otherwise."""
     known = schemes.get(entry["scheme"])
     if known is None and "served_gib" not in entry:
-        raise EntryRejected(f"variant {entry['id']!r} has an unknown scheme {entry['scheme']!r}")
+        raise ValueError(f"variant {entry['id']!r} has an unknown scheme {entry['scheme']!r}")
     quant = known or replace(base.quant, scheme=entry["scheme"])
     quant = replace(
         quant,
@@ -115,7 +111,7 @@ def variant_of(base: ModelFacts, entry: Mapping[str, Any], schemes: Mapping[str,
         narrows_cache=str(entry.get("narrows_cache", "")),
     )
     if strangers := {group for group, _ in quant.widths} - quant.groups:
-        raise EntryRejected(
+        raise ValueError(
             f"variant {entry['id']!r} gives a width of {min(strangers).value!r}, which it does not quantise"
         )
     served = None
@@ -137,7 +133,7 @@ def sibling_of(base: ModelFacts, entry: Mapping[str, Any]) -> ModelFacts:
     """A checkpoint of the same shape that was published with another context, hence another rope table."""
     positions, source = int(entry["max_position"]), entry["source"]
     if positions <= 0 or not source:
-        raise EntryRejected(f"sibling {entry['id']!r} needs its max_position and a source")
+        raise ValueError(f"sibling {entry['id']!r} needs its max_position and a source")
     return replace(
         base,
         name=entry["id"],
@@ -154,7 +150,7 @@ def accelerator_from_entry(entry: Mapping[str, Any]) -> AcceleratorFacts:
     kind = AcceleratorKind(entry["kind"])
     total = entry["total_gib"]
     if (total is None) != (kind is AcceleratorKind.CPU) or not entry["source"] or not entry["date"]:
-        raise EntryRejected("it needs its memory (all but cpu), a source and a date")
+        raise ValueError("it needs its memory (all but cpu), a source and a date")
     capability = entry["compute_capability"]
     return AcceleratorFacts(
         name=entry["name"],
@@ -179,12 +175,13 @@ def accelerator_from_entry(entry: Mapping[str, Any]) -> AcceleratorFacts:
 def version_from_entry(entry: Mapping[str, Any], harmless: frozenset[str]) -> VersionRules:
     """One version's rules; the list of harmless flags is common to all."""
     if not 0 < float(entry["default_utilisation"]) <= 1 or str(entry["version"]).count(".") != 2:
-        raise EntryRejected("it needs a version of three numbers and a utilisation between 0 and 1")
+        raise ValueError("it needs a version of three numbers and a utilisation between 0 and 1")
     known = {field.name: field.type for field in fields(VersionRules)}
     unknown = entry.keys() - known.keys() - {"date"}
     if unknown:
-        raise EntryRejected(f"{min(unknown)!r} is no rule")
-    rules: dict[str, Any] = {name: bool(value) for name, value in entry.items() if known.get(name) == "bool"}
+        raise ValueError(f"{min(unknown)!r} is no rule")
+    answers = {"bool", "bool | None"}
+    rules: dict[str, Any] = {name: bool(value) for name, value in entry.items() if known.get(name) in answers}
     return VersionRules(
         version=str(entry["version"]),
         default_utilisation=float(entry["default_utilisation"]),
@@ -206,7 +203,7 @@ def _layer(entry: Mapping[str, Any]) -> LayerGroup:
         **fields,
     )
     if layer.count <= 0 or (layer.kind is AttentionKind.SLIDING) != (layer.window_tokens is not None):
-        raise EntryRejected(f"layers {entry!r} need a count, and a window exactly when they slide")
+        raise ValueError(f"layers {entry!r} need a count, and a window exactly when they slide")
     return layer
 
 
@@ -219,7 +216,7 @@ def _stored(entry: Mapping[str, Any], schemes: Mapping[str, QuantFacts]) -> Quan
 
 
 def _tower(entry: Mapping[str, Any] | None) -> TowerFacts | None:
-    return None if entry is None else TowerFacts(**entry)
+    return None if entry is None else TowerFacts(unnamed=False, **entry)
 
 
 def _gib(values: Any) -> Bounds:

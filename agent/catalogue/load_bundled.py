@@ -1,10 +1,10 @@
 """Small bundled files, read once: prompts (a new version, never an edit), the default policy, healthy lines."""
 
-import tomllib
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from agent.catalogue.catalogue_file import read_table
 from agent.core.decision.policy import Policy, parse_policy
 from agent.core.diagnosis.prompt import Prompt, parse_prompt
 from agent.errors import SettingsRejected
@@ -37,7 +37,7 @@ def load_healthy(path: Path = FILE) -> tuple[str, ...]:
     Raises:
         SettingsRejected: The file holds none, or says not whence and when they were read.
     """
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    table = read_table(path)
     lines = table.get("lines")
     if not lines or not all(isinstance(line, str) and line for line in lines) or not table.get("source"):
         raise SettingsRejected(

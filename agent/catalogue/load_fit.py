@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import json
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib import resources
-from typing import Any, cast
+from typing import Any
 
+from agent.catalogue.catalogue_file import Mistakes, read_table
 from agent.catalogue.fit_entries import (
-    EntryRejected,
     QuantScheme,
     accelerator_from_entry,
     is_publishers_own,
@@ -23,11 +24,17 @@ from agent.catalogue.fit_entries import (
 )
 from agent.errors import InputRejected
 from agent.fit.flags.flags import Flags, typed_flag_names
-from agent.fit.memory.weights import stored_bytes
-from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, TensorGroup, VersionRules
+from agent.fit.memory.weights import device_tensors, stored_bytes
+from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, QuantFacts, TensorGroup, VersionRules
 
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(?:(\d+)|x))?((?:\.?(?:post|dev|rc|a|b)\d*|\.\d+|[-+ ].*)*)")
 """Two or three numbers, then what builds append: 0.10.1.1, 0.19.2rc1.dev134+gfe9c3d6c5, 0.8.5.post1."""
+
+_IS_EARLY = re.compile(r"\.?(?:dev|rc|a|b)")
+"""Built before the release whose number it carries."""
+
+_CARD = re.compile(r"rtx\d{4}")
+"""A card that a checkpoint was made for stands in some names."""
 
 _FLAG_LISTS = ("harmless_flags", "other_flags")
 
@@ -48,6 +55,10 @@ and 36.73 GiB on each of two cards (0.13.0, 0.16.1), 35B-A3B as GPTQ 21.05. In N
 70.47 GiB for the 122B (Sehyo), 21.86 for Qwen 3.6 35B-A3B (RedHatAI). One layer in ten of the experts wider is the
 heaviest that was seen (QuantTrio, Qwen 3.6 35B-A3B as AWQ: 11.62 GiB on each of two), everything narrow the lightest
 that can be. NVIDIA's own checkpoints quantise every linear layer."""
+
+_BEYOND_SHAPE = 0.04
+"""Twice what was seen beyond that share: GLM 4.7 Flash as FP8-Dynamic (unsloth) prints 30.8 GiB where all linear layers
+in 8 bits are 28.8 (0.30.0), 7 % more, and 5 % of them stand beside its experts."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,6 +142,9 @@ class ModelCatalogue:
         if not any(re.search(r"\d", word) for words in announced.values() for word in words):
             widest = max(widest, self.schemes[chosen.scheme].untold)
         heavier = max(chosen.heavier, widest / chosen.bytes_per_param - 1)
+        others = name.partition("/")[0].lower() != base.name.partition("/")[0].lower()
+        if others and 1 <= chosen.bytes_per_param < chosen.base_bytes_per_param:
+            heavier = max(heavier, _wide_beside_experts(base, chosen))
         uncertainty = max(0.03, chosen.uncertainty)
         if chosen.bytes_per_param < 1 and any(layer.recurrent is not None for layer in base.layers):
             if any(layer.experts for layer in base.layers) and not name.lower().startswith("nvidia/"):
@@ -217,7 +231,8 @@ class FitCatalogue:
     def rules(self, version: str | None) -> VersionRules:
         """The rules of one vLLM version: "0.21", "0.21.0", "v0.21.0"; None is the newest known.
 
-        Between known versions the lower one's rules are returned with an assumption that says so.
+        Between known versions the lower one's rules are returned with an assumption that says so; a rule that the
+        neighbours do not share, and by which a server may be refused, is then not known.
 
         Raises:
             InputRejected: If the text is no version.
@@ -238,24 +253,30 @@ class FitCatalogue:
         chosen = replace(lower[-1] if lower else self.versions[0], asked=".".join(map(str, wanted)))
         if _numbers(chosen.version)[:2] == wanted[:2] and not match[4]:
             return chosen
+        beside = self.versions[len(lower) : len(lower) + 1]
+        if _IS_EARLY.match(match[4]) and _numbers(chosen.version) == wanted:
+            beside = (*beside, *lower[-2:-1])
+        if any(rules.needs_block_for_state != chosen.needs_block_for_state for rules in beside):
+            chosen = replace(chosen, needs_block_for_state=None)
         note = f"the rules of vLLM {chosen.version} hold for {'.'.join(map(str, wanted))}{match[4]}, which was not read"
         return replace(chosen, assumptions=(*chosen.assumptions, note), is_unread=not lower)
 
 
+@cache
 def load_fit_catalogue(folder: Any = None) -> FitCatalogue:
-    """Read and validate the three data files.
+    """Read and validate the three data files, once per process.
 
     Args:
         folder: A path-like object with ``/`` and ``read_text`` that holds them; the bundled ones when None.
 
     Raises:
-        InputRejected: Every mistake of the file at once, each with the entry's name.
+        SettingsRejected: Every mistake of the file at once, each with the entry's name.
     """
     root = folder if folder is not None else resources.files("agent.catalogue")
-    models = _load_models(_document(root, "models.json"))
-    cards = _document(root, "accelerators.json")
+    models = _load_models(read_table(root / "models.json"))
+    cards = read_table(root / "accelerators.json")
     accelerators = _load_accelerators(cards)
-    rules = _document(root, "vllm_versions.json")
+    rules = read_table(root / "vllm_versions.json")
     return FitCatalogue(
         models=models,
         accelerators=accelerators,
@@ -265,24 +286,16 @@ def load_fit_catalogue(folder: Any = None) -> FitCatalogue:
     )
 
 
-def _document(root: Any, name: str) -> dict[str, Any]:
-    try:
-        text = (root / name).read_text(encoding="utf-8")
-        return cast("dict[str, Any]", json.loads(text))  # not strict: our own catalogue
-    except (OSError, ValueError) as error:
-        raise InputRejected(f"catalogue {name!r} was not read", why=str(error), hint="restore the file") from error
-
-
 def _load_models(document: dict[str, Any]) -> ModelCatalogue:
-    mistakes: list[str] = []
+    mistakes = Mistakes("models.json")
     schemes: dict[str, QuantScheme] = {}
     for key, entry in document.get("schemes", {}).items():
-        with _Gathering(mistakes, key):
+        with mistakes.of(key):
             schemes[key] = scheme_from_entry(key, entry)
     by_name: dict[str, ModelFacts] = {}
     by_shape: dict[tuple[str, ...], ModelFacts] = {}
     for entry in document.get("models", []):
-        with _Gathering(mistakes, str(entry.get("name"))):
+        with mistakes.of(str(entry.get("name"))):
             base = model_from_entry(entry, {key: scheme.facts for key, scheme in schemes.items()})
             for name in (entry["name"], *entry["aliases"]):
                 _enter(by_name, name, base)
@@ -297,7 +310,7 @@ def _load_models(document: dict[str, Any]) -> ModelCatalogue:
                     by_name[variant["id"].lower()] = facts
                 else:
                     _enter(by_name, variant["id"], facts)
-    _refuse(mistakes, "models.json")
+    mistakes.refuse()
     return ModelCatalogue(by_name=by_name, by_shape=by_shape, schemes=schemes)
 
 
@@ -307,16 +320,16 @@ def _enter(by_name: dict[str, ModelFacts], name: str, facts: ModelFacts) -> None
 
 
 def _load_accelerators(document: dict[str, Any]) -> dict[str, AcceleratorFacts]:
-    mistakes: list[str] = []
+    mistakes = Mistakes("accelerators.json")
     found: dict[str, AcceleratorFacts] = {}
     for entry in document.get("accelerators", []):
-        with _Gathering(mistakes, str(entry.get("name"))):
+        with mistakes.of(str(entry.get("name"))):
             facts = accelerator_from_entry(entry)
             for name in (facts.name, *entry["aliases"]):
                 if name in found:
-                    raise EntryRejected(f"the name {name!r} is taken twice")
+                    raise ValueError(f"the name {name!r} is taken twice")
                 found[name] = facts
-    _refuse(mistakes, "accelerators.json")
+    mistakes.refuse()
     return found
 
 
@@ -324,20 +337,20 @@ def _load_families(
     document: dict[str, Any], accelerators: Mapping[str, AcceleratorFacts]
 ) -> dict[str, tuple[str, ...]]:
     """Names that cover several sizes; none of them may also stand for one."""
-    mistakes: list[str] = []
+    mistakes = Mistakes("accelerators.json")
     found: dict[str, tuple[str, ...]] = {}
     for entry in document.get("families", []):
-        with _Gathering(mistakes, str(entry.get("names"))):
+        with mistakes.of(str(entry.get("names"))):
             sizes = tuple(entry["sizes"])
             if len(sizes) < 2 or not entry["source"] or not entry["date"]:
-                raise EntryRejected("it needs two sizes or more, a source and a date")
+                raise ValueError("it needs two sizes or more, a source and a date")
             if strangers := [name for name in sizes if name not in accelerators or accelerators[name].name != name]:
-                raise EntryRejected(f"{strangers[0]!r} is no accelerator")
+                raise ValueError(f"{strangers[0]!r} is no accelerator")
             for name in entry["names"]:
                 if name in accelerators or name in found:
-                    raise EntryRejected(f"the name {name!r} is taken twice")
+                    raise ValueError(f"the name {name!r} is taken twice")
                 found[name] = sizes
-    _refuse(mistakes, "accelerators.json")
+    mistakes.refuse()
     return found
 
 
@@ -346,37 +359,28 @@ def _memory(facts: AcceleratorFacts) -> str:
 
 
 def _load_versions(document: dict[str, Any]) -> tuple[VersionRules, ...]:
-    mistakes: list[str] = []
+    mistakes = Mistakes("vllm_versions.json")
     versions: list[VersionRules] = []
     harmless = frozenset(document.get("harmless_flags", {}).get("names", ()))
     for entry in document.get("versions", []):
-        with _Gathering(mistakes, str(entry.get("version"))):
+        with mistakes.of(str(entry.get("version"))):
             versions.append(version_from_entry(entry, harmless))
     if not versions:
-        mistakes.append("it names no version")
-    _refuse(mistakes, "vllm_versions.json")
+        mistakes.found.append("it names no version")
+    mistakes.refuse()
     return tuple(sorted(versions, key=lambda rules: _numbers(rules.version)))
 
 
-class _Gathering:
-    """Collects an entry's mistake, so that all are reported at once."""
-
-    def __init__(self, mistakes: list[str], name: str) -> None:
-        self._mistakes, self._name = mistakes, name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
-        if isinstance(error, (KeyError, TypeError, ValueError, AssertionError, EntryRejected)):
-            self._mistakes.append(f"{self._name}: {type(error).__name__ if not str(error) else error}")
-            return True
-        return False
-
-
-def _refuse(mistakes: Iterable[str], name: str) -> None:
-    if found := list(mistakes):
-        raise InputRejected(f"catalogue {name!r} was refused", why="; ".join(found), hint="correct these entries")
+def _wide_beside_experts(base: ModelFacts, chosen: QuantFacts) -> float:
+    """The share by which it is heavier where all beside the experts stays wide, as some leave it; 0 without experts."""
+    params = Counter[TensorGroup]()
+    for tensor in device_tensors(base, Flags()):
+        if tensor.group in chosen.groups:
+            params[tensor.group] += tensor.stored_params
+    if not params[TensorGroup.EXPERTS]:
+        return 0.0
+    beside = 1 - params[TensorGroup.EXPERTS] / params.total()
+    return beside * (chosen.base_bytes_per_param / chosen.bytes_per_param - 1) + _BEYOND_SHAPE
 
 
 def _numbers(version: str) -> tuple[int, int, int]:
@@ -387,5 +391,5 @@ def _numbers(version: str) -> tuple[int, int, int]:
 def _shape(name: str) -> tuple[str, ...]:
     """What is left of a name without packaging words: ("gemma", "4", "31b")."""
     words = re.split(r"[-_\s]+|\.(?!\d)|(?<!\d)\.", re.sub(r"\([^)]*\)", "", name))
-    kept = (word for word in words if word and word not in _NOISE)
+    kept = (word for word in words if word and word not in _NOISE and not _CARD.fullmatch(word))
     return tuple(part for word in kept for part in re.sub(r"^([a-z]{3,})(\d)", r"\1 \2", word).split())

@@ -1,12 +1,11 @@
 """What to do after an incident, by failure class: read once, every class has at least one action."""
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from agent.errors import SettingsRejected
+from agent.catalogue.catalogue_file import Mistakes, read_table
 from agent.failures.follow_up import FollowUp, FollowUpKind
 from agent.failures.signature import FailureClass
 
@@ -21,16 +20,12 @@ def load_follow_ups(path: Path = FILE) -> Mapping[str, tuple[FollowUp, ...]]:
     Raises:
         SettingsRejected: A class is missing or unknown, or an entry is no list of texts; the reason lists all.
     """
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise _rejected(path, str(error)) from error
+    table, mistakes = read_table(path), Mistakes(path.name)
     wanted = {str(class_) for class_ in FailureClass if class_ is not FailureClass.UNKNOWN}
-    mistakes = [f"{name} is missing" for name in sorted(wanted - set(table))]
-    mistakes += [f"{name} is no class" for name in sorted(set(table) - wanted)]
-    mistakes += [f"{name}: {why}" for name, entry in table.items() if (why := _mistake(entry))]
-    if mistakes:
-        raise _rejected(path, f"{len(mistakes)} mistakes: {'; '.join(mistakes)}")
+    mistakes.found += [f"{name} is missing" for name in sorted(wanted - set(table))]
+    mistakes.found += [f"{name} is no class" for name in sorted(set(table) - wanted)]
+    mistakes.found += [f"{name}: {why}" for name, entry in table.items() if (why := _mistake(entry))]
+    mistakes.refuse()
     return {
         name: tuple(FollowUp(kind=kind, text=text) for kind in _KINDS for text in entry.get(kind, ()))
         for name, entry in table.items()
@@ -46,9 +41,3 @@ def _mistake(entry: Any) -> str:
         return f"{strange[0]!r} is no kind of action"
     texts = [text for value in entry.values() for text in (value if isinstance(value, list) else [None])]
     return "" if texts and all(isinstance(text, str) and text.strip() for text in texts) else "an action is no text"
-
-
-def _rejected(path: Path, why: str) -> SettingsRejected:
-    return SettingsRejected(
-        f"the follow-up actions in {str(path)!r} were not loaded", why=why, hint="correct the entries named"
-    )

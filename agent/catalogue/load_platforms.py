@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from importlib import resources
 from math import isfinite
 from typing import Any, Final, TypeVar
 
-from agent.errors import InputRejected
+from agent.catalogue.catalogue_file import Mistakes, read_table
 from agent.fit.bounds import GIB, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.model_and_hardware import ModelFacts
@@ -50,8 +49,9 @@ class PlatformCatalogue:
     starts: Mapping[str, PlatformStart] = field(default_factory=dict)
 
 
+@cache
 def load_platform_catalogue(folder: Any = None) -> PlatformCatalogue:
-    """Read and check prices.toml and startup.toml.
+    """Read and check prices.toml and startup.toml, once per process.
 
     Args:
         folder: A path-like object that holds them; the bundled ones when None.
@@ -60,10 +60,10 @@ def load_platform_catalogue(folder: Any = None) -> PlatformCatalogue:
         The values.
 
     Raises:
-        InputRejected: All mistakes of a file at once, each with its entry's name.
+        SettingsRejected: All mistakes of a file at once, each with its entry's name.
     """
     root = folder if folder is not None else resources.files("agent.catalogue")
-    prices, starts = _document(root, "prices.toml"), _document(root, "startup.toml")
+    prices, starts = read_table(root / "prices.toml"), read_table(root / "startup.toml")
     shapes = _entries(prices, "prices.toml", "shapes", "name", _shape)
     rates = _entries(starts, "startup.toml", "load_rates", "storage", _rate)
     limits = _entries(starts, "startup.toml", "probe_limits", "platform", _limits)
@@ -91,32 +91,22 @@ def bundled_start(platforms: PlatformCatalogue, model: ModelFacts, flags: Flags)
     return startup_time(model.checkpoint_bytes, ends, platforms.warm_up, eager=bool(flags.enforce_eager))
 
 
-def _document(root: Any, name: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads((root / name).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputRejected(f"catalogue {name!r} was not read", why=str(error), hint="restore the file") from error
-
-
 def _entries(
     document: Mapping[str, Any], file: str, key: str, name_key: str, parse: Callable[[Mapping[str, Any]], _Value]
 ) -> dict[str, _Value]:
     found: dict[str, _Value] = {}
-    mistakes: list[str] = []
+    mistakes = Mistakes(file)
     seen: set[str] = set()
     for entry in document.get(key, []):
         name = str(entry.get(name_key, "an entry without a name"))
-        try:
-            if name in seen:
-                mistakes.append(f"{name}: stands twice")
-            seen.add(name)
+        if name in seen:
+            mistakes.found.append(f"{name}: stands twice")
+        seen.add(name)
+        with mistakes.of(name):
             found[name] = parse(entry)
-        except (KeyError, TypeError, ValueError, AssertionError) as error:
-            mistakes.append(f"{name}: {'needs ' + str(error) if isinstance(error, KeyError) else error}")
-    if not found and not mistakes:
-        mistakes.append(f"it has no {key}")
-    if mistakes:
-        raise InputRejected(f"catalogue {file!r} was refused", why="; ".join(mistakes), hint="correct these entries")
+    if not seen:
+        mistakes.found.append(f"it has no {key}")
+    mistakes.refuse()
     return found
 
 

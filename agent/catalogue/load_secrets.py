@@ -1,18 +1,17 @@
 """Reads secrets.toml whole: token formats, makers' names and announcing words, or every mistake at once."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import re2
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from agent.catalogue.catalogue_file import Mistakes, read_table
 from agent.core.redaction.rules import KIND_PATTERN, SecretRules, ServiceName, TokenFormat
 from agent.core.redaction.scan import compiled
-from agent.errors import InputRejected
 
 SECRETS_FILE = Path(__file__).with_name("secrets.toml")
 
@@ -26,7 +25,7 @@ class _Strict(BaseModel):
 
 class _Format(_Strict):
     kind: str = Field(pattern=_KIND, max_length=48)
-    keywords: list[str] = []
+    keywords: tuple[str, ...] = Field(default=(), strict=False)
     pattern: str = Field(min_length=3)
     edge: bool = True
     back: int = Field(default=64, ge=0, le=20_000)
@@ -41,7 +40,7 @@ class _Format(_Strict):
 
 class _Service(_Strict):
     kind: str = Field(pattern=_KIND, max_length=48)
-    words: list[str] = Field(min_length=1)
+    words: tuple[str, ...] = Field(min_length=1, strict=False)
     least: int = Field(ge=12, le=256)
     hex: bool = False
     source: str = Field(pattern="^https://")
@@ -75,53 +74,28 @@ def load_secrets(path: Path = SECRETS_FILE) -> SecretRules:
         Rules ready for a `Redactor`.
 
     Raises:
-        InputRejected: The file is not TOML, or has mistakes: all are named.
+        SettingsRejected: The file is not TOML, or has mistakes: all are named.
     """
-    try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise _rejected(path, [str(error)]) from error
-    return parse_secrets(raw, name=str(path.name))
+    return parse_secrets(read_table(path), name=path.name)
 
 
 def parse_secrets(raw: Mapping[str, Any], *, name: str = "secrets.toml") -> SecretRules:
     """Turn parsed TOML into rules.
 
     Raises:
-        InputRejected: Mistakes, all of them.
+        SettingsRejected: Mistakes, all of them.
     """
-    try:
+    mistakes = Mistakes(name)
+    with mistakes.of("rules"):
         file = _File.model_validate(raw)
-    except ValidationError as error:
-        rows = [f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in error.errors()]
-        raise _rejected(Path(name), rows) from error
-    mistakes = _mistakes(file)
-    if mistakes:
-        raise _rejected(Path(name), mistakes)
+        mistakes.found += _mistakes(file)
+    mistakes.refuse()
     return SecretRules(
         dated=file.rules,
-        formats=tuple(_format(row) for row in file.format),
-        services=tuple(
-            ServiceName(kind=row.kind, words=tuple(row.words), least=row.least, hex=row.hex, source=row.source)
-            for row in file.services.known
-        ),
+        formats=tuple(TokenFormat(**row.model_dump(exclude={"basis", "date"})) for row in file.format),
+        services=tuple(ServiceName(**dict(row)) for row in file.services.known),
         strong=tuple(file.names.strong),
         weak=tuple(file.names.weak),
-    )
-
-
-def _format(row: _Format) -> TokenFormat:
-    return TokenFormat(
-        kind=row.kind,
-        keywords=tuple(row.keywords),
-        pattern=row.pattern,
-        edge=row.edge,
-        back=row.back,
-        reach=row.reach,
-        random=row.random,
-        named=row.named,
-        across=row.across,
-        source=row.source,
     )
 
 
@@ -161,11 +135,3 @@ def _is_date(text: str) -> bool:
 
 def _is_word(word: str) -> bool:
     return bool(re.fullmatch(_WORD, word)) and word == word.lower()
-
-
-def _rejected(path: Path, mistakes: list[str]) -> InputRejected:
-    return InputRejected(
-        f"{path.name!r} does not describe secrets",
-        why=f"{len(mistakes)} mistakes: " + "; ".join(mistakes),
-        hint="correct the entries, each needs kind, pattern, source, basis and date",
-    )

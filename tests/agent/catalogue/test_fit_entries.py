@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.catalogue.fit_entries import EntryRejected, accelerator_from_entry, scheme_from_entry, sibling_of, variant_of
+from agent.catalogue.fit_entries import accelerator_from_entry, scheme_from_entry, sibling_of, variant_of
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.fit.bounds import GIB
 
@@ -22,18 +22,18 @@ def test_gib_become_bytes_and_gb_per_s_bytes_per_s():
 
 @pytest.mark.parametrize("change", [{"source": ""}, {"date": ""}, {"total_gib": None}, {"kind": "cpu"}])
 def test_a_card_without_memory_source_or_date_is_refused(change):
-    with pytest.raises(EntryRejected):
+    with pytest.raises(ValueError, match="needs its memory"):
         accelerator_from_entry({**CARD, **change})
 
 
 def test_a_scheme_outside_all_bounds_is_refused():
-    with pytest.raises(EntryRejected):
+    with pytest.raises(ValueError, match="bytes_per_param is"):
         scheme_from_entry("x", {"bytes_per_param": 0, "groups": [], "base_bytes_per_param": 2, "uncertainty": 0})
 
 
 def test_a_variant_of_an_unknown_scheme_is_refused():
     base = load_fit_catalogue().models.find("Qwen/Qwen3-8B")
-    with pytest.raises(EntryRejected, match="unknown scheme"):
+    with pytest.raises(ValueError, match="unknown scheme"):
         variant_of(base, {"id": "a/b", "scheme": "never"}, {})
 
 
@@ -42,12 +42,12 @@ def test_a_width_of_a_group_that_is_not_quantised_is_refused():
     base, schemes = catalogue.models.find("Qwen/Qwen3-8B"), {"x": catalogue.models.find("Qwen/Qwen3-8B-AWQ").quant}
     entry = {"id": "a/b", "scheme": "x", "groups": ["mlp"], "source": "s"}
     assert dict(variant_of(base, {**entry, "widths": {"mlp": 1.0}}, schemes).quant.widths) == {"mlp": 1.0}
-    with pytest.raises(EntryRejected, match="width of 'attention'"):
+    with pytest.raises(ValueError, match="width of 'attention'"):
         variant_of(base, {**entry, "widths": {"attention": 1.0}}, schemes)
 
 
 @pytest.mark.parametrize("change", [{"source": ""}, {"max_position": 0}])
 def test_a_sibling_without_context_or_source_is_refused(change):
     base = load_fit_catalogue().models.find("Qwen/Qwen3-8B")
-    with pytest.raises(EntryRejected, match="sibling 'a/b'"):
+    with pytest.raises(ValueError, match="sibling 'a/b'"):
         sibling_of(base, {"id": "a/b", "max_position": 4096, "source": "s", **change})

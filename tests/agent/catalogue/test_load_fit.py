@@ -124,6 +124,26 @@ def test_four_bit_checkpoints_with_recurrent_layers_may_be_heavier(catalogue):
     assert catalogue.models.find("Qwen/Qwen3.6-35B-A3B-FP8").quant.heavier == 0
 
 
+@pytest.mark.parametrize(
+    ("base", "words", "least"),
+    [
+        ("granite-4.0-h-small", "FP8-dynamic", 0.14),
+        ("granite-4.0-h-tiny", "FP8-dynamic", 0.10),
+        ("granite-4.0-h-small", "quantized.w8a8", 0.14),
+        ("Llama-4-Scout-17B-16E-Instruct", "quantized.w8a8", 0.08),
+        ("GLM-4.7-Flash", "FP8-Dynamic", 0.07),
+    ],
+)
+def test_eight_bits_by_others_may_leave_all_but_the_experts_wide(catalogue, base, words, least):
+    """As large a share as the shape says: GLM 4.7 Flash's is 2 of 28.8 GiB, granite's hybrids have more."""
+    quant = catalogue.models.find(f"someone/{base}-{words}").quant
+    assert least < quant.heavier < least + 0.06
+
+
+def test_without_experts_eight_bits_are_eight_bits(catalogue):
+    assert catalogue.models.find("someone/Qwen3-32B-FP8-dynamic").quant.heavier == 0
+
+
 @pytest.mark.parametrize("stranger", ["someone/Qwen3.6-27B-NVFP4", "Qwen3.6-27B-NVFP4", "/models/Qwen3.6-27B-NVFP4"])
 def test_a_layout_of_several_widths_is_its_publishers_own(catalogue, stranger):
     """NVIDIA's keeps attention in 8 bits; another publisher's checkpoint of that name may be much heavier."""
@@ -176,7 +196,7 @@ def test_an_unknown_accelerator_is_refused_with_all_known(catalogue):
         ("0.20", "0.20.0", False),
         ("0.20.2", "0.20.2", False),
         ("0.22.0", "0.21.0", True),
-        ("0.31", "0.27.0", True),
+        ("0.31", "0.28.0", True),
         ("0.26.1rc1.dev256 (vllm-tpu)", "0.26.0", True),
         ("0.40", "0.33.0", True),
         ("0.10.1.1", "0.10.0", True),
@@ -418,3 +438,38 @@ def test_a_bitsandbytes_checkpoint_in_eight_bits_does_not_fit_a_card_for_four(ca
     model, card = catalogue.models.find("x/Qwen3-32B-bnb-8bit"), catalogue.accelerator("rtx-5090")
     report = predict(model, card, 1, parse_flags("--max-model-len 4096"), catalogue.rules("0.19.0"))
     assert (report.fits, report.weights_bytes.low > 31 * GIB) == (False, True)
+
+
+def asked(catalogue, name, card, flags):
+    return predict(
+        catalogue.models.find(name), catalogue.accelerator(card), 1, parse_flags(flags), catalogue.rules(None)
+    )
+
+
+@pytest.mark.parametrize("name", ["me/Qwen3-8B-quantized", "me/Qwen3-8B-marlin", "me/Qwen3-8B-compressed-tensors"])
+def test_a_name_that_says_quantised_and_not_how_may_be_anything_from_four_bits_to_sixteen(catalogue, name):
+    """Such names were taken as 16 bits, and a card that holds four was refused."""
+    four, said, whole = (
+        asked(catalogue, each, "nvidia-l4", "--max-model-len 8192").weights_bytes
+        for each in ("Qwen/Qwen3-8B-AWQ", name, "Qwen/Qwen3-8B")
+    )
+    assert said.low <= four.best < whole.best <= said.high
+    assert asked(catalogue, name, "nvidia-rtx-3060-12gb", "--max-model-len 2048 --max-num-seqs 4").fits is None
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme"),
+    [
+        ("RedHatAI/Qwen3-8B-quantized.w4a16", "w4a16"),
+        ("me/Qwen3-8B-W4", "w4a16"),
+        ("me/Qwen3-8B-AWQ-marlin", "awq"),
+        ("google/gemma-4-E2B-it-qat-q4_0-unquantized", "bf16"),
+    ],
+)
+def test_a_width_that_a_name_tells_wins(catalogue, name, scheme):
+    assert catalogue.models.find(name).quant.scheme == scheme
+
+
+def test_a_card_in_the_name_of_a_checkpoint_is_no_part_of_its_shape(catalogue):
+    find = catalogue.models.find
+    assert find("me/Qwen3-8B-NVFP4-RTX5090").layers == find("Qwen/Qwen3-8B").layers
