@@ -11,25 +11,32 @@ from agent.failures.recovered import (
     evident,
     got_past,
     is_queue,
+    resting_on_others,
     standing,
     timeline_of,
     without_doubtful_interrupts,
+    without_other_programs,
 )
 from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.rules.rules import RULES
-from agent.failures.signature import TROUBLE, FailureClass, Phase, Role, Sighting, Signature
+from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
 from agent.failures.text.log_text import (
     is_error_line,
     is_fatal,
     is_note,
+    is_platforms_error,
     is_warning,
     looks_like_failure,
     most_informative_lines,
     only_info,
+    tells_an_end,
 )
 from agent.failures.text.no_evidence import ends_process, ends_server, ends_traceback, is_logged_as_mild, is_refusal
 from agent.failures.text.phases import STARTING, Timeline
+from agent.failures.text.pod_starts import is_waiting
+from agent.failures.text.queues import Queues
 from agent.failures.text.streams import body_of, rank_of
+from agent.failures.text.subjects import Subject, subject_at
 
 UNKNOWN_CONFIDENCE = 0.2
 CERTAIN_FROM = 0.8
@@ -38,6 +45,9 @@ WARNED = 60
 
 ERROR_OF_NCCL = "NCCL WARN"
 """How NCCL writes its errors; it has no other level for them."""
+
+WAITED = frozenset({FailureClass.NETWORK_TIMEOUT, FailureClass.QUEUE_SATURATION})
+"""What somebody sees who waits for an answer: it explains nothing that the other side warned of."""
 
 RIVAL_FROM = 60
 """A cause of this precedence and more names a mechanism (ranks.toml); below are words of ordinary logs too."""
@@ -65,11 +75,14 @@ def judge(
     servers: Sequence[str] = (),
 ) -> Finding:
     """Choose among sightings; for the arguments see :meth:`agent.failures.match.matcher.Matcher.classify`."""
-    sightings, loud = evident(lines, sightings)
+    own = without_other_programs(lines, sightings)
+    besides = len(own) < len(sightings)
+    sightings, loud = evident(lines, own)
     timeline = timeline_of(lines, sightings, loud, servers)
     sightings = without_doubtful_interrupts(lines, sightings, timeline)
     all_troubles = [s for s in sightings if s.signature.role in TROUBLE]
     troubles = standing(lines, sightings, timeline)
+    doubtful = resting_on_others(lines, sightings, timeline, troubles)
     sightings = [s for s in sightings if s.signature.role is not Role.BENIGN or _may_speak(s, lines)]
     harmless = {s.index for s in sightings if s.signature.role in {Role.BENIGN, Role.PHASE}}
     harmless |= {s.index for s in all_troubles if s.signature.role is not Role.HINT} - {
@@ -93,30 +106,34 @@ def judge(
         found = _trouble(lines, troubles, timeline, whole_log=whole_log, platform=platform)
         troubles = [s for s in troubles if s.signature.id != found.signature]
     found = None if found is not None and found.class_ is FailureClass.UNKNOWN else found
-    if (past or ended) and found is not None:  # it went on, and may be well; or something else ended it
-        found = replace(found, certain=False)
+    if found is not None and (past or ended or (found.evidence[0].index, found.signature) in doubtful):
+        found = replace(found, certain=False)  # it went on, and may be well; or something else ended it
     if found is not None and not found.benign:
         return found
     if ended:
         return _ended(lines)
     if unresolved:
         return _unknown(lines)
-    return found or _harmless(lines, loud, sightings, timeline) or _unknown(lines)
+    return found or _harmless(lines, loud, sightings, timeline, besides=besides) or _unknown(lines)
 
 
 def _may_speak(sighting: Sighting, lines: Sequence[str]) -> bool:
     """Whether a harmless phrase may speak for its line.
 
-    For one that calls itself fatal only if it says so itself, and for the exception that ends a traceback only if it
-    says whose trouble it is: a note may stand in the words of an exception that ended the process. For one below the
-    frames of a program or of an engine's loop nothing speaks: whoever raised it, the process is gone.
+    For one that calls itself fatal only if it says so itself. For an error of the platform, for a line that says that
+    something died, and for the exception that ends a traceback, only if it says whose trouble it is: a note may stand
+    in the words of an exception that ended the process. For one below the frames of a program or of an engine's loop
+    nothing speaks: whoever raised it, the process is gone.
     """
     entry = sighting.signature
     if entry.claims_line:
         return True
-    if entry.precedence < SETTLED_FROM and ends_traceback(lines, sighting.index):
+    said = body_of(lines[sighting.index])
+    if entry.precedence < SETTLED_FROM and (
+        is_platforms_error(said) or tells_an_end(said) or ends_traceback(lines, sighting.index)
+    ):
         return False
-    return not is_fatal(body_of(lines[sighting.index])) and not ends_process(lines, sighting.index)
+    return not is_fatal(said) and not ends_process(lines, sighting.index)
 
 
 def _mild(lines: Sequence[str], index: int) -> bool:
@@ -179,7 +196,7 @@ def _trouble(
     confidence = entry.confidence if ruling.confidence is None else ruling.confidence
     if entry.class_by_phase and decisive is Phase.UNKNOWN:
         confidence = min(confidence, 0.55)
-    if entry.role is Role.CAUSE and is_note(body_of(lines[best.index])):
+    if entry.role is Role.CAUSE and is_note(body_of(lines[best.index])) and not _said_aloud(best, ranked, lines):
         confidence = min(confidence, 0.75)  # it did not alarm its own program
     if _has_rivals(ranked) or (entry.failure_class in BROKEN and is_refusal(lines, best.index)):
         confidence = min(confidence, 0.7)
@@ -190,7 +207,10 @@ def _trouble(
         class_=class_,
         signature=entry.id,
         confidence=confidence,
-        certain=entry.certain and confidence >= CERTAIN_FROM and class_ is not FailureClass.UNKNOWN,
+        certain=entry.certain
+        and confidence >= CERTAIN_FROM
+        and class_ is not FailureClass.UNKNOWN
+        and _may_be_the_servers(best, ranked, lines),
         benign=class_ is FailureClass.BENIGN,
         fields=found.values,
         field_lines=found.lines,
@@ -204,11 +224,20 @@ def _trouble(
     )
 
 
+def _may_be_the_servers(best: Sighting, ranked: Sequence[Sighting], lines: Sequence[str]) -> bool:
+    """Whether a line of the first signature names the server, or nobody, where its lines name whom they are about."""
+    if not best.signature.names_subject:
+        return True
+    same = (s.index for s in ranked if s.signature.id == best.signature.id)
+    return any(subject_at(lines, index) in {Subject.SERVER, Subject.NOBODY} for index in same)
+
+
 def _ranked(lines: Sequence[str], troubles: Sequence[Sighting], platform: str | None) -> list[Sighting]:
     """The troubles, strongest first, then the earlier."""
     causes = [s for s in troubles if s.signature.role is Role.CAUSE]
     warned = {s.index for s in causes if is_warning(said := body_of(lines[s.index])) and ERROR_OF_NCCL not in said}
-    known = any(s.index not in warned and s.signature.precedence >= RIVAL_FROM for s in causes)
+    aloud = [s.signature for s in causes if s.index not in warned and s.signature.precedence >= RIVAL_FROM]
+    known = any(entry.failure_class not in WAITED for entry in aloud)
 
     def place(sighting: Sighting) -> tuple[int, int]:
         mild = known and sighting.signature.role is Role.CAUSE and sighting.index in warned
@@ -221,14 +250,20 @@ def _has_rivals(ranked: Sequence[Sighting]) -> bool:
     """Whether a known cause of another class is as strong as the first, or stands elsewhere: only one can be first."""
     best = ranked[0]
     entry = best.signature
-    told = {entry.failure_class, *entry.becomes, *entry.class_by_phase.values()}
+    answered = {entry.failure_class, *entry.becomes, *entry.class_by_phase.values()}
 
     def rivals(other: Sighting) -> bool:
         strong, class_ = other.signature.precedence, other.signature.failure_class
         as_strong = strong >= entry.precedence and class_ is not entry.failure_class
-        return as_strong or (strong >= RIVAL_FROM and class_ not in told and other.index != best.index)
+        return as_strong or (strong >= RIVAL_FROM and class_ not in answered and other.index != best.index)
 
     return any(other.signature.role is Role.CAUSE and rivals(other) for other in ranked[1:])
+
+
+def _said_aloud(noted: Sighting, ranked: Sequence[Sighting], lines: Sequence[str]) -> bool:
+    """Whether an error line says the same as a note: the same signature stands in one."""
+    same = (s.index for s in ranked if s.signature.id == noted.signature.id)
+    return any(is_error_line(body_of(lines[index])) for index in same)
 
 
 def _ruling(
@@ -285,9 +320,13 @@ def _evidence(lines: Sequence[str], ranked: Sequence[Sighting]) -> tuple[Evidenc
 
 
 def _harmless(
-    lines: Sequence[str], loud: Sequence[int], sightings: Sequence[Sighting], timeline: Timeline
+    lines: Sequence[str], loud: Sequence[int], sightings: Sequence[Sighting], timeline: Timeline, *, besides: bool
 ) -> Finding | None:
-    """A harmless text; not with certainty where a queue drained and nobody says that one server wrote of it."""
+    """A harmless text; ``besides`` for one that tells a trouble of another program.
+
+    Not with certainty where nobody says whose queue drained, which of several servers wrote, what became of a pod
+    that has what it waited for, or what a container did that was started.
+    """
     loud = _unknown_of(lines, loud, sightings, timeline)
     scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
     survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
@@ -297,7 +336,10 @@ def _harmless(
         return None
     best = max(scary, key=lambda sighting: (sighting.signature.precedence, -sighting.index), default=None)
     markers = [sighting for sighting in sightings if sighting.signature.role is Role.PHASE]
-    doubt = loud or any(is_queue(s.signature) and not timeline.server(s.index) for s in sightings)
+    doubt = besides or loud or any(is_queue(s.signature) and not timeline.server(s.index) for s in sightings)
+    doubt = doubt or any(is_waiting(lines[s.index]) for s in survived)
+    doubt = doubt or (not timeline.is_progress and any(s.signature.proof is Proof.STARTED for s in sightings))
+    doubt = doubt or Queues([], [], lines, timeline).doubts_one_server
     shown = [*scary[:3], *survived[:2]] or markers[-3:]
     return Finding(
         class_=FailureClass.BENIGN,

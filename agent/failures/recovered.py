@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
-from agent.failures.text.log_text import TRACEBACK, failure_candidates
+from agent.failures.text.log_text import TRACEBACK, failure_candidates, is_failure_candidate
 from agent.failures.text.no_evidence import (
+    INTERRUPT,
     MOST_TRACEBACK_LINES,
     ends_process,
     goes_on_above,
@@ -14,10 +15,13 @@ from agent.failures.text.no_evidence import (
     is_programs,
     is_quoted,
     is_refusal,
+    without_arguments,
 )
 from agent.failures.text.phases import STARTING, PhaseMark, Timeline
+from agent.failures.text.pod_starts import PodStarts
 from agent.failures.text.queues import Queues
 from agent.failures.text.streams import pods_of
+from agent.failures.text.subjects import Subject, subject_at
 
 _SAID = frozenset({Role.CAUSE, Role.CONSEQUENCE})
 """Known texts; a hint guesses from words."""
@@ -80,12 +84,20 @@ def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[S
     def is_evidence(index: int) -> bool:
         return not is_quoted(lines, index) and (index in kept or not is_handled(lines, index))
 
-    candidates = list(failure_candidates(lines))
+    reduced = ((at, without_arguments(lines[at])) for at in failure_candidates(lines))
+    candidates = [at for at, words in reduced if words == lines[at] or is_failure_candidate(words)]
     loud = [at for at in candidates if is_dumped(lines[at]) or (is_evidence(at) and not is_refusal(lines, at))]
     stands = [s for s in sightings if s.signature.role not in TROUBLE or is_evidence(s.index)]
     refused = [s for s in stands if not _of_a_request(s) and is_refusal(lines, s.index)]
     clients = {s.index for s in refused} - _of_the_checkpoint(refused, sightings)
     return [s for s in stands if _of_a_request(s) or s.index not in clients], loud
+
+
+def without_other_programs(lines: Sequence[str], sightings: Sequence[Sighting]) -> Sequence[Sighting]:
+    """The sightings without those about programs that are none of the server's, as the unit above a line may say."""
+    asked = [s for s in sightings if s.signature.names_subject and s.signature.precedence < MACHINE_FROM]
+    others = {id(s) for s in asked if subject_at(lines, s.index) is Subject.PROGRAM}
+    return [s for s in sightings if id(s) not in others] if others else sightings
 
 
 def _of_the_checkpoint(refused: Sequence[Sighting], sightings: Sequence[Sighting]) -> set[int]:
@@ -126,21 +138,42 @@ def timeline_of(
     return Timeline(marks, lines, sorted({*loud, *spoken}), servers, probed=_probed(sightings, lines))
 
 
-def standing(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline) -> list[Sighting]:
-    """The troubles among sightings that are not over (docs/adr/0010-when-a-failure-is-over.md)."""
+def standing(
+    lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline, *, one_server: bool = False
+) -> list[Sighting]:
+    """The troubles among sightings that are not over (docs/adr/0010-when-a-failure-is-over.md).
+
+    ``one_server`` takes the lines that no collector names for those of one server, whoever seems to write among them.
+    """
     ends = [s.index for s in sightings if _is_end(s.signature) and not _ordered_stop(s, lines, timeline)]
     deaths = {start: index for index in sorted(ends) if (start := timeline.start(index)) is not None}
     asked = _Asked([s.index for s in sightings if s.signature.proof is Proof.ASKED], lines, timeline)
+    started = PodStarts([s.index for s in sightings if s.signature.proof is Proof.STARTED], lines, timeline)
     empty = [_mark(s) for s in sightings if s.signature.proof is Proof.QUEUE_EMPTY]
     queues = Queues([s.index for s in sightings if is_queue(s.signature)], empty, lines, timeline)
     return [
         s
         for s in sightings
         if s.signature.role in TROUBLE
-        and not (queues.drained_after(s.index) if is_queue(s.signature) else _over(s, timeline, deaths))
+        and not (
+            queues.drained_after(s.index)
+            if is_queue(s.signature)
+            else _over(s, timeline, deaths, None if one_server else queues)
+        )
         and not _ordered_stop(s, lines, timeline)
         and not asked.covers(s)
+        and not started.covers(s.index)
     ]
+
+
+def resting_on_others(
+    lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline, troubles: Sequence[Sighting]
+) -> frozenset[tuple[int, str | None]]:
+    """Line and signature of the troubles that stand only because the tokens below may be those of another server."""
+    if not Queues([], [], lines, timeline).holds_turns:
+        return frozenset()
+    sure = {(s.index, s.signature.id) for s in standing(lines, sightings, timeline, one_server=True)}
+    return frozenset((s.index, s.signature.id) for s in troubles) - sure
 
 
 def without_doubtful_interrupts(
@@ -183,14 +216,15 @@ def _is_end(entry: Signature) -> bool:
     return entry.role is not Role.HINT and entry.failure_class in NEVER and not entry.passing
 
 
-def _over(sighting: Sighting, timeline: Timeline, deaths: Mapping[tuple[str, int], int]) -> bool:
+def _over(sighting: Sighting, timeline: Timeline, deaths: Mapping[tuple[str, int], int], queues: Queues | None) -> bool:
     """Whether a trouble was survived.
 
     A trouble of start-up by the end of that very start, or by its tokens; one of serving by a completed request or a
     token counter that moved, unless the engine died in between; hardware, kills, memory limits, dead engines
     and what the platform ended never.
-    A request that was refused stays refused, and a process whose kernel failed stays broken. ``deaths`` are the last
-    ends of each start.
+    A request that was refused stays refused, and a process whose kernel failed stays broken. Where several servers that
+    nobody names write into one stream, nothing tells whose tokens they are; without ``queues`` that is not asked.
+    ``deaths`` are the last ends of each start.
     """
     entry = sighting.signature
     passing = entry.passing or entry.failure_class in PASSING
@@ -201,6 +235,8 @@ def _over(sighting: Sighting, timeline: Timeline, deaths: Mapping[tuple[str, int
     if timeline.started_after(sighting.index):
         return True
     if entry.role is Role.HINT or entry.failure_class in STAYS or not timeline.served_after(sighting.index):
+        return False
+    if queues is not None and queues.written_by_several(sighting.index):
         return False
     began = timeline.phase_at(sighting.index)
     start = timeline.start(sighting.index)
@@ -221,14 +257,14 @@ def got_past(sighting: Sighting, lines: Sequence[str], timeline: Timeline) -> bo
 def _ordered_stop(sighting: Sighting, lines: Sequence[str], timeline: Timeline) -> bool:
     """Whether an engine ended because somebody stopped the server: what follows a signal is no trouble.
 
-    A line that announces a traceback is of the exception that ends it.
+    A line that announces a traceback is of the exception that ends it; an engine that was interrupted did not die.
     """
     entry = sighting.signature
     ended = entry.role in {Role.CONSEQUENCE, Role.HINT} and entry.failure_class is FailureClass.ENGINE_DEAD
     if not ended:
         return False
     end = end_of_traceback(lines, sighting.index, timeline)
-    return timeline.stopped(sighting.index) or (end is not None and timeline.stopped(end))
+    return timeline.stopped(sighting.index) or (end is not None and (INTERRUPT in lines[end] or timeline.stopped(end)))
 
 
 def end_of_traceback(lines: Sequence[str], head: int, timeline: Timeline) -> int | None:

@@ -93,6 +93,8 @@ class Proof(StrEnum):
     """A program was interrupted: of a server that was up, a person's stop. It excuses no error below it."""
     ASKED = "asked"
     """The platform was asked to end the server: what it reports of that end afterwards is no failure."""
+    STARTED = "started"
+    """A pod was given its node, or a container of it was started: what it waited for until then is over."""
 
 
 TROUBLE = frozenset({Role.CAUSE, Role.CONSEQUENCE, Role.HINT})
@@ -114,6 +116,8 @@ class Signature:
         unless_text: Phrases that veto when they stand anywhere in the text.
         claims_line: Harmless, and no trouble is taken from a line in which it stands; phrases without gaps only.
         whole_line: A phrase is the whole line, but for white space, a time and the name of a container before it.
+        names_subject: Its lines may name the unit, the process or the folder that they are of (text/subjects.py):
+            another program's is no sighting, unless the kernel or the platform ended it; a stranger's is not certain.
         passing: A consequence that later tokens, or the end of its start, disprove.
         needs_silence: Concludes from what is not said: stands only in a whole log in which nothing else looks like
             trouble, and then before every other consequence.
@@ -149,6 +153,7 @@ class Signature:
     unless_text: tuple[str, ...] = ()
     claims_line: bool = False
     whole_line: bool = False
+    names_subject: bool = False
     passing: bool = False
     needs_silence: bool = False
     fields: Mapping[str, str]

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from agent.failures.finding import LineMatch
 from agent.failures.match.phrase import BEFORE_WHOLE_LINE, Phrase, parse_phrase
 from agent.failures.match.prefilter import Prefilter
+from agent.failures.recovered import MACHINE_FROM
 from agent.failures.signature import TROUBLE, Role, Signature
 from agent.failures.text.client_text import CLIENT_MARKS, without_client_words
 from agent.failures.text.streams import body_of
+from agent.failures.text.subjects import Subject, subject_of
 
 MEMO_ENTRIES = 4096
 """Distinct combinations of literals remembered; a hostile log can make no more."""
@@ -25,6 +27,7 @@ class Compiled:
 
     Attributes:
         plain_vetoes: Those of one part, ``gapped_vetoes`` the others; case matters.
+        skips_programs: By itself a line that names another program is no trouble (text/subjects.py).
         line_match: What a line by itself is told to be; None for an entry that concludes from what others do not say.
     """
 
@@ -34,6 +37,7 @@ class Compiled:
     gapped_vetoes: tuple[Phrase, ...]
     context: tuple[Phrase, ...]
     text_vetoes: tuple[Phrase, ...]
+    skips_programs: bool
     line_match: LineMatch | None
 
     def stands_in(self, line: bytes, raw: bytes, unconfirmed: tuple[Phrase, ...]) -> bool:
@@ -58,6 +62,10 @@ class Compiled:
             if phrase.stands_in(line):
                 return True
         return False
+
+    def skips(self, raw: bytes) -> bool:
+        """Whether the line names another program, and the entry is none of what may strike the server as well."""
+        return self.skips_programs and subject_of(raw.decode("utf-8", "surrogatepass")) is Subject.PROGRAM
 
     def fits_text(self, text: bytes) -> bool:
         """Whether the whole lower-case text holds what the entry asks for elsewhere, and nothing that rules it out."""
@@ -105,7 +113,7 @@ class Index:
         for index, literals, line, raw in self._prefilter.scan(lines):
             for compiled, unconfirmed in memo.get(literals) or self._candidates(literals):
                 match = compiled.line_match
-                if match is not None and compiled.stands_in(line, raw, unconfirmed):
+                if match is not None and compiled.stands_in(line, raw, unconfirmed) and not compiled.skips(raw):
                     yield index, match
                     break
 
@@ -140,6 +148,7 @@ def compile_entry(entry: Signature) -> Compiled:
         gapped_vetoes=tuple(veto for veto in vetoes if len(veto.parts) > 1),
         context=tuple(parse_phrase(text, at_least=1) for text in entry.context),
         text_vetoes=tuple(parse_phrase(text, at_least=1) for text in entry.unless_text),
+        skips_programs=entry.names_subject and entry.precedence < MACHINE_FROM,
         line_match=None
         if entry.needs_silence
         else LineMatch(

@@ -7,9 +7,10 @@ from typing import Final
 from agent.failures.finding import Finding, LineMatch
 from agent.failures.first_cause import judge
 from agent.failures.match.index import Compiled, Index, compile_entry
-from agent.failures.signature import Proof, Role, Sighting, Signature
-from agent.failures.text.client_text import without_client_words
+from agent.failures.signature import TROUBLE, Proof, Role, Sighting, Signature
+from agent.failures.text.client_text import without_client_words, without_prompts
 from agent.failures.text.log_text import clean, split_lines
+from agent.failures.text.no_evidence import without_arguments
 
 MEMO_TEXTS: Final = 256
 """Texts whose finding is remembered: a storm repeats one line."""
@@ -91,8 +92,8 @@ class Matcher:
         platform: str | None,
         servers: tuple[str, ...] | None = None,
     ) -> Finding:
-        lines = [without_client_words(line) for line in split_lines(text)]
-        found = list(self._all.sightings(lines))
+        lines = [without_client_words(line) for line in without_prompts(split_lines(text))]
+        found = [(at, one) for at, one in self._all.sightings(lines) if _is_said(one, lines[at])]
         lowered = "\n".join(lines).encode("utf-8", "surrogatepass").lower()
         fits: dict[str, bool] = {}
         for _, compiled in found:
@@ -105,6 +106,14 @@ class Matcher:
 def compile_catalogue(entries: Iterable[Signature]) -> Matcher:
     """Build the matcher; takes some milliseconds, do it once per process."""
     return Matcher(tuple(entries))
+
+
+def _is_said(compiled: Compiled, line: str) -> bool:
+    """Whether a line says what an entry of trouble looks for, and does not only list it among arguments."""
+    if compiled.entry.role not in TROUBLE or (said := without_arguments(line)) == line:
+        return True
+    raw = said.encode("utf-8", "surrogatepass")
+    return compiled.stands_in(raw.lower(), raw, compiled.phrases)
 
 
 def _sighting(index: int, compiled: Compiled) -> Sighting:

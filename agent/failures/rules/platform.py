@@ -50,7 +50,10 @@ _DEVICE_HANGS = (
     "heartbeat timed out",
     "gpu hang",
 )
-_NETWORK_WORDS = ("socket", "net/ib", "ibv_", "connection refused", "connection reset", "network error", "connect to ")
+_NETWORK_WORDS = (
+    *("socket", "net/ib", "ibv_", "connection refused", "connection reset", "network error", "connect to "),
+    ", ip=",  # Ray names the node so, before a line that another one wrote
+)
 _REGISTRY_REFUSES = (
     "unauthorized",
     "authentication required",
@@ -213,9 +216,12 @@ def nccl(case: RuleInput) -> Ruling:
     return Ruling()
 
 
+_EXIT_139 = ("exit code 139", "exit code:    139", "exitcode: 139")
+
+
 def illegal(case: RuleInput) -> Ruling:
     """Neuron and ROCm faults come from compiled code too; a plain segmentation fault says least."""
-    if case.has("segmentation fault", "sigsegv", "segfault", "exit code 139", "exit code: -11", "signal 11"):
+    if case.has("segmentation fault", "sigsegv", "segfault", "exit code: -11", "signal 11", "11/segv", *_EXIT_139):
         return Ruling(confidence=0.65)
     return Ruling(fixes=("none_code_bug", "upgrade_version", "restart", "set_flag enforce_eager"))
 
@@ -263,6 +269,8 @@ def broadcast(case: RuleInput) -> Ruling:
         return Ruling(confidence=0.7)
     if case.progress_after or working:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.8)
+    if case.phase is Phase.UNKNOWN:
+        return Ruling(confidence=0.4)  # nothing tells how far the server had come
     return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
 
 

@@ -4,7 +4,17 @@ Whoever may send a request could otherwise write a failure into the log and have
 """
 
 import re
+from collections.abc import Sequence
 
+from agent.failures.text.log_text import has_head
+from agent.failures.text.streams import body_of, server_of
+
+MOST_PROMPT_LINES = 200
+"""A logger that writes a prompt with its line breaks is read on no further than this."""
+
+_RECEIVED = "Received request "
+_PROMPT = " prompt: "
+_PROMPT_ENDS = ", params: "
 _BODY_WORDS = ("content", "prompt", "arguments", "reasoning", "refusal", "output_text")
 CLIENT_MARKS = (
     *(b"http/", b"http ", b" request", b"request ", b"the model ", b"logger.py:", b"generated response", b"prompt: "),
@@ -72,6 +82,35 @@ def without_client_words(line: str) -> str:
     if "does not exist" in line:
         line = _MODEL.sub(rf"\1{_GONE}\3", line)
     return line
+
+
+def without_prompts(lines: Sequence[str]) -> Sequence[str]:
+    """The lines with those made empty over which a logger wrote the prompt of one request.
+
+    The prompt opens where a request is received and ends where its parameters stand, at most ``MOST_PROMPT_LINES``
+    below. A line in between that has a head of its own, another server's name or a level, is none of the prompt.
+    """
+    if not any(_PROMPT in line for line in lines):
+        return lines
+    kept = list(lines)
+    opened: int | None = None
+    for index, line in enumerate(lines):
+        if opened is not None and (_PROMPT_ENDS in line or index - opened > MOST_PROMPT_LINES):
+            if index - opened <= MOST_PROMPT_LINES:
+                kept[opened + 1 : index + 1] = [
+                    _of_prompt(lines[opened], said) for said in lines[opened + 1 : index + 1]
+                ]
+            opened = None
+        elif _PROMPT in line and _RECEIVED in line and _PROMPT_ENDS not in line:
+            opened = index
+    return kept
+
+
+def _of_prompt(opening: str, line: str) -> str:
+    """Empty for a line that goes on with the prompt; as it is where another program or record has it."""
+    body = body_of(line)
+    same = server_of(line) == server_of(opening) and (body == line) == (body_of(opening) == opening)
+    return "" if same and not has_head(body) else line
 
 
 def known_route(target: str) -> str:

@@ -7,6 +7,8 @@ from itertools import accumulate
 
 import re2
 
+from agent.failures.text.streams import body_of
+
 MAX_LINE_CHARS = 16_384
 """Longer lines are cut: no failure text known to us needs more, and a hostile line costs no more than this."""
 
@@ -20,15 +22,17 @@ _EXCEPTION = re.compile(
 )
 _LOUD = re.compile(
     r"\b(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE|[Ff]atal|[Pp]anic\w*|[Ff]ailed|[Ff]ailure|[Cc]annot|[Uu]nable to"
-    r"|Traceback|[Uu]nhandled"
-    r"|[Dd]enied|[Rr]efused|[Kk]illed|[Cc]rash\w*|[Aa]bort\w*|[Rr]eset"
+    r"|Traceback|[Uu]nhandled|terminate called"
+    r"|[Dd]enied|[Rr]efused|[Dd]ied|[Kk]ill(?:ed|ing|s)|[Cc]rash\w*|[Aa]bort\w*|[Rr]eset"
     r"|[Tt]imed? ?out|[Nn]ot found|[Ee]xceeded|[Ii]nvalid)\b"
 )
 _NONE = re.compile(
-    r"\b(?:[Ff]ail(?:ed|ures?)|[Ee]rrors?|[Aa]borted|[Rr]efused|[Tt]imeouts?)(?: [a-z]{1,20})?"
-    r"\s{0,40}[:=]\s{0,40}0(?![.\dx/]|\s{1,4}(?:out )?of\b)"
+    r"\b(?:[Ff]ail(?:ed|ures?)|[Ee]rrors?|[Aa]borted|[Rr]efused|[Tt]imeouts?"
+    r"|[Ii]nvalid(?= [a-z])|(?<![\w:] )[Ii]nvalid(?! [a-z]))"
+    r"(?: (?:(?![a-z]{0,20}(?:ss|is|status|bus|alias|bias)\b)[a-z]{1,20}s|count|total|rate|code))?"
+    r"\s{0,40}[:=]\s{0,40}0(?:\.0{1,6})?(?![.\dx/]|\s{1,4}(?:out )?of\b)"
 )
-"""A count of failures that is none; ``0 of 2`` counts what came through."""
+"""A count of failures that is none; ``0 of 2`` counts what came through, ``invalid rank: 0`` names one."""
 _QUIET = re.compile(
     r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} |(?:User|Future|Deprecation)Warning"
     r"|\.py:\d{1,7}: \w{1,40}Warning: |\blevel=warn"
@@ -39,10 +43,40 @@ _ADVISED_LEVEL = re.compile(
 """A setting that an error advises for the next run: ``NCCL_DEBUG=INFO`` says nothing of the line's own level."""
 _MESSAGE = re.compile(r"\b[a-z]{2,20} [a-z]{2,20}\b|(?:Error|Exception): ")
 """Where a message begins: a level before it, as structured loggers write it, is the line's own."""
-_NOTE = re.compile(r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|info|debug)\b|^[ID]\d{4} ")
+_NOTE = re.compile(
+    r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|TRACE)\b|^[ID]\d{4} "
+    r"|(?i:level|lvl|severity|levelname)[\"']?\s?[=:]\s?[\"']?(?:info|debug|trace)\b"
+)
+_NOTE_WORD = re.compile(r"^[ID]\d|INFO|DEBUG|TRACE|info|debug|trace")
+_SMALL_NOTE = re.compile(
+    r"(?P<before>(?:\s{0,4}(?:\[(?!\s?(?:info|debug|trace)\b)[^\[\]]{0,60}\]|\((?!info|debug|trace)[^()]{1,80}\)"
+    r"|[\d/-]{8,10}[T ]|\d\d:\d\d[\d:.,+Z-]{0,24}(?=\s)|[A-Za-z][\w.-]{0,30}\[\d{1,10}\]:)){0,6})[\s|-]{0,5}"
+    r"(?:[\[(]\s?(?:info|debug|trace)\s?[\])]|(?:info|debug|trace)(?:\s{0,4}[:|]|\t|\s(?P<words>\s{0,8}\S)))"
+)
+"""In small letters ``info`` is a word of messages as well: it counts at the head, and before words behind a time."""
+_CLOCK = re.compile(r"\d:\d\d")
+_SHORT_LEVEL = re.compile(
+    r"(?:\([\w ,.=+-]{1,60}\) )?\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?(?:\d\d:\d\d:\d\d[\d.,Z+:]{0,16} )?"
+    r"(?:(INF|DBG|TRC|WRN|ERR|FTL|PNC) |([IDWEFC]) \d{1,8} \d)"
+)
+"""The three letters of zerolog and the one of Ray's C++, behind the time or where that was taken off."""
 _FATAL_LEVEL = re.compile(r"(?:^|[\s(\[\"'=])(?:CRITICAL|FATAL|PANIC|EMERG)\b")
-_ERROR_LEVEL = re.compile(r"(?:^|[\s(\[\"'=])(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE)\b")
-_WARNING = re.compile(r"\b(?:WARNING|WARN)\b|^W\d{4} |\[W\d{3,4} \d\d:|\.py:\d{1,7}: \w{1,40}Warning: |\blevel=warn")
+_FIELD_LEVEL = (
+    r"^[EF]\d{4} |(?:^|\s)(?:level|severity)=\"?(?:error|fatal|critical|panic)\b"
+    r"|(?:^\{|, ?)\"(?:level|severity)\": ?\"(?:error|fatal|critical|panic)\b"
+)
+_ERROR_FIELD = re.compile(_FIELD_LEVEL)
+_ERROR_LEVEL = re.compile(r"(?:^|[\s(\[\"'=])(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE)\b|" + _FIELD_LEVEL)
+_WARNING = re.compile(
+    r"\b(?:WARNING|WARN)\b|^W\d{4} |\[W\d{3,4} \d\d:|\.py:\d{1,7}: \w{1,40}Warning: |\blevel=warn"
+    r"|\(function [^()]{1,80}(?:\(\))?\)\s*$"
+)
+"""PyTorch's C++ ends a warning with the name of the function that gave it, also where it has several lines."""
+_GAVE_UP = re.compile(
+    r"\b(?:dead|died|crashed)\b|\b(?P<all>\d{1,4}) ?/ ?(?P=all)\b.{0,20}\bfailed"
+    r"|\bfailed.{0,20}\b(?P<each>\d{1,4}) ?/ ?(?P=each)\b",
+    re.IGNORECASE,
+)
 _ENDING = re.compile(
     r"\b(?:not health\w*|unhealthy|is (?:down|dead|gone|lost)|has (?:died|crashed)|quit the process"
     r"|heartbeats? (?:lost|missed))\b",
@@ -59,9 +93,10 @@ _ALARM_LEVEL = re.compile(
 )
 _MAY_BE_FAILURE = re2.compile(
     rb"(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE|Error|Exception|Interrupt|Exit|Failure|Timeout|Traceback"
-    rb"|(?i:fatal|panic|failed|failure|cannot|unable to|unhandled|denied|refused|killed|crash|abort|reset"
-    rb"|timed? ?out|not found|exceeded|invalid)|[EF]\d{4} \d\d:|error: "
+    rb"|(?i:fatal|panic|failed|failure|cannot|unable to|unhandled|denied|refused|died|kill|crash|abort|reset"
+    rb"|terminate called|timed? ?out|not found|exceeded|invalid)|[EF]\d{4} \d\d:|error: "
     rb"|(?:level|severity)[=:] ?\"?(?:error|fatal|critical)"
+    rb"|(?:ERR|FTL|PNC) |[EFC] \d{1,8} \d"
     rb"|\[(?:error|crit|alert|emerg)\] )[^\n]*"
 )
 """Every line for which :func:`is_failure_candidate` is true holds one of these; a test holds it to that."""
@@ -135,7 +170,19 @@ def looks_like_failure(line: str) -> bool:
     return bool((_EXCEPTION.search(line) or _LOUD.search(line)) and not _is_quiet(line))
 
 
+def _short_level(line: str) -> str:
+    """The first letter of a level of one or three letters: I, D, T, W, E, F, P or C; empty where none is written."""
+    found = _SHORT_LEVEL.match(line)
+    return (found[1] or found[2])[0] if found else ""
+
+
+def _is_short_error(line: str) -> bool:
+    return _short_level(line) in {"E", "F", "P", "C"}
+
+
 def _is_quiet(line: str) -> bool:
+    if _short_level(line) in {"I", "D", "T", "W"}:
+        return True
     return _QUIET.search(line) is not None and _QUIET.search(_without_advice(line)) is not None
 
 
@@ -146,7 +193,7 @@ def _without_advice(line: str) -> str:
 
 def is_failure_candidate(line: str) -> bool:
     """Whether a line that the catalogue does not know may be a failure: alarming, not INFO, no source line."""
-    alarm = bool(_ALARM_LEVEL.search(line)) and not _is_quiet(line)
+    alarm = bool(_ALARM_LEVEL.search(line) or _is_short_error(line)) and not _is_quiet(line)
     loud = alarm or looks_like_failure(_NONE.sub("", line))
     return loud and not is_note(line) and not _SOURCE.match(line, _head_end(line))
 
@@ -178,7 +225,9 @@ def is_error_line(line: str) -> bool:
 
     The lines inside a traceback are none; the exception that ends it speaks for them.
     """
-    if _is_quiet(line) or not (_ALARM_LEVEL.search(line) or _EXCEPTION.search(line) or TRACEBACK in line):
+    if _is_quiet(line) or not (
+        _ALARM_LEVEL.search(line) or _EXCEPTION.search(line) or TRACEBACK in line or _is_short_error(line)
+    ):
         return False
     return not is_continued(line)
 
@@ -194,6 +243,11 @@ def indent_of(line: str) -> int:
     return len(words) - len(words.lstrip())
 
 
+def has_head(line: str) -> bool:
+    """Whether a process wrote its name or a level before the words of the line."""
+    return _head_end(line) > 0
+
+
 def _head_end(line: str) -> int:
     """Where the words begin that a process wrote behind its own name and level."""
     head = _LOGGER_HEAD.match(line)
@@ -202,12 +256,26 @@ def _head_end(line: str) -> int:
 
 def is_note(line: str) -> bool:
     """Whether a line says of itself that it is INFO or DEBUG; the first level in it decides, not a word further on."""
+    short = _short_level(line)
+    if short:
+        return short in {"I", "D", "T"}
     head = line[:200]
-    if _NOTE.search(head) is None:
+    if _NOTE_WORD.search(head) is None:
         return False
+    if _NOTE.search(head) is None:
+        return _is_small_note(line)
     head = _without_advice(head)
     found = _NOTE.search(head)
     return found is not None and not _ERROR_LEVEL.search(head, 0, found.start())
+
+
+def _is_small_note(line: str) -> bool:
+    """Whether a level in small letters stands at the head of a line; one that words follow at once, behind a time."""
+    body = body_of(line)
+    found = _SMALL_NOTE.match(body)
+    if found is None or is_error_line(found["before"]) or _LOUD.search(found["before"]):
+        return False
+    return not found["words"] or _CLOCK.search(line[: len(line) - len(body)] + found["before"]) is not None
 
 
 def is_fatal(line: str) -> bool:
@@ -215,9 +283,22 @@ def is_fatal(line: str) -> bool:
     return bool(_FATAL_LEVEL.search(line[:200]))
 
 
+def tells_an_end(line: str) -> bool:
+    """Whether a line says that something died, or that the last of several tries failed."""
+    return bool(_GAVE_UP.search(line[:1000]))
+
+
+def is_platforms_error(line: str) -> bool:
+    """Whether a line is an error by the level that klog, zerolog, Ray's C++ or a logger of fields writes.
+
+    Those are programs of the platform: what a note of the catalogue says of a Python program is not said of them.
+    """
+    return _is_short_error(line) or bool(_ERROR_FIELD.search(line[:200]))
+
+
 def is_warning(line: str) -> bool:
     """Whether a line says of itself that it is a warning, in Python's words or in those of glog and PyTorch's C++."""
-    return bool(_WARNING.search(line[:200]))
+    return _short_level(line) == "W" or bool(_WARNING.search(line[:200]))
 
 
 def only_info(lines: list[str]) -> bool:

@@ -22,13 +22,23 @@ INTERRUPT = "KeyboardInterrupt"
 DUMP = "[dump_input.py:"
 """The place of each line in which a dying engine writes down its settings and its input."""
 
-_ARGUMENTS = re.compile(
-    r"(?:^|[\s:])(?:Namespace\(|non-default args: \{|(?:Async)?EngineArgs\(|engine \(v[^)]{1,60}\) with config: )"
+_SETTINGS = re.compile(
+    r"(?:^|[\s:=])(?:Namespace\(|non-default args: \{|args: \['-|(?:Async)?EngineArgs\("
+    r"|engine \(v[^)]{1,60}\) with config: )"
 )
+_LISTS = re.compile(r"Namespace\(|args|Args\(|with config: |[Cc]ommand|[Cc]md")
+_COMMAND = re.compile(r"(?:^|[\s:=(,])(?:[Cc]ommand|[Cc]md)[:=] ?(?=\S{0,80}(?:python|vllm|sglang)\S{0,9} )")
+_WITH_FLAGS = re.compile(
+    r"\S+(?: (?!-)\S+){0,3}"
+    r"(?: -{1,2}[A-Za-z][\w.-]{0,80}"
+    r"(?:[ =](?:'[^']{0,400}'|\"[^\"]{0,400}\")|=\S*| (?!-[A-Za-z])\S+(?=\s*$| -))?){1,200}"
+)
+"""A command and its flags; a word behind the last flag, with more words behind it, may be said of the command."""
 _FRAME = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in \S{1,120}\s*$')
 ENGINE_LOOP = ("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop")
 _OUTERMOST = re.compile(
-    rf'\bFile "[^"]{{1,400}}", line \d{{1,7}}, in (?:<module>|run_engine_core|{"|".join(ENGINE_LOOP)})\s*$'
+    r'\bFile "[^"]{1,400}", line \d{1,7}, '
+    rf"in (?:<module>|run_engine_core|output_handler|{'|'.join(ENGINE_LOOP)})\s*$"
 )
 _OF_VLLM = re.compile(
     r'\bFile "[^"]{0,400}/(?:bin/vllm|vllm/(?:entrypoints|v1|engine|executor|worker)/[^"]{1,200})", line '
@@ -67,20 +77,30 @@ def goes_on_above(line: str) -> bool:
 def is_quoted(lines: Sequence[str], index: int) -> bool:
     """Whether a line holds the words of a failure only because something else is shown in it.
 
-    It lists the arguments of a start; or is what a dying engine dumps of its settings and its input; or quotes the
-    source below a traceback's frame; or it is the second line of a Python warning.
+    It is what a dying engine dumps of its settings and its input; or quotes the source below a traceback's frame; or
+    it is the second line of a Python warning.
     """
     line = lines[index]
     if is_dumped(line):
         return True
-    if _ARGUMENTS.search(line, 0, 400):
-        return not is_error_line(body_of(line))
     if index == 0 or _RAISED.search(line):
         return False
     above = lines[index - 1]
     if _WARNED.search(above):
         return server_of(above) == server_of(line)
     return not _FRAME.search(line) and _is_source(lines, index)
+
+
+@lru_cache(maxsize=RECENT_LINES)
+def without_arguments(line: str) -> str:
+    """The line without the settings, or the flags of a command, that it lists; an error keeps what it lists."""
+    if _LISTS.search(line, 0, 400) is None or is_error_line(body_of(line)):
+        return line
+    if settings := _SETTINGS.search(line, 0, 400):
+        return line[: settings.end()]
+    command = _COMMAND.search(line, 0, 400)
+    listed = _WITH_FLAGS.match(line, command.end()) if command else None
+    return line[: listed.start()] + line[listed.end() :] if listed else line
 
 
 def is_dumped(line: str) -> bool:

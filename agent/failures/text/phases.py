@@ -109,7 +109,7 @@ class Timeline:
     ) -> None:
         self._probed = probed
         self._lines = lines
-        self._told = servers
+        self._given = servers
         self._troubled = troubled
         self._servers: dict[int, str] = {}
         self._starts: dict[str, list[_Start]] = {}
@@ -130,8 +130,8 @@ class Timeline:
         """The server that wrote the line; see :func:`agent.failures.text.streams.server_of`."""
         if index not in self._servers:
             named = server_of(self._lines[index]) if 0 <= index < len(self._lines) else ""
-            told = self._told[index] if 0 <= index < len(self._told) else ""
-            self._servers[index] = "/".join(filter(None, (told, named)))
+            given = self._given[index] if 0 <= index < len(self._given) else ""
+            self._servers[index] = "/".join(filter(None, (given, named)))
         return self._servers[index]
 
     def own_lines(self, index: int) -> Sequence[str]:

@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from agent.failures.signature import Phase
@@ -13,12 +13,25 @@ from agent.failures.text.streams import api_server_of, rank_of
 SETTLED = 5
 """So many statistics in a row that count nobody, at the end of a stream of one server: no queue stands."""
 
+INTERVAL_S = 10
+"""vLLM counts every ten seconds, unless it is told otherwise."""
+
 STATS_SECONDS = 9
-"""vLLM counts every ten seconds: of statistics that stand closer, several servers may have written each a part."""
+"""Of statistics that stand closer, several servers may have written each a part: their queues stay in doubt."""
+
+OLD_STATS_SECONDS = 4
+"""Before engines had numbers, vLLM counted every five seconds (metrics.py)."""
+
+SEVERAL = 3
+"""So many gaps in a row that repeat those before are no chance: several servers take turns in the stream."""
+
+MOST_WRITERS = 4
+"""More servers than this in one stream without names are not told from one that counts often."""
 
 DAY_SECONDS = 86_400
 
 _COUNT = re.compile(r"\b(?:Waiting|Pending): \d")
+_THROUGHPUT = "Avg prompt throughput"
 _CLOCK = re.compile(r"\b([012]\d):([0-5]\d):([0-5]\d)\b")
 
 _Start = tuple[str, int | tuple[str, str] | None]
@@ -63,6 +76,25 @@ class Queues:
         engines = [engine] if highest is None else range(highest + 1)
         return all(self._has_drained((start, one), index) for one in engines)
 
+    def written_by_several(self, index: int) -> bool:
+        """Whether nobody names the server of a line, and several took turns where it stands.
+
+        Each engine of one server has a number of its own, and keeps one interval, which is a setting. Servers that
+        keep the same interval take turns: the gaps between their statistics differ, and repeat.
+        """
+        start, _ = self._named(index)
+        return any(turns and start == writer[0] for writer, turns in self._close.items())
+
+    @property
+    def holds_turns(self) -> bool:
+        """Whether several servers took turns anywhere: see :meth:`written_by_several`."""
+        return any(self._close.values())
+
+    @property
+    def doubts_one_server(self) -> bool:
+        """Whether any two statistics, whose server nobody names, stand closer than those of one engine usually do."""
+        return bool(self._close)
+
     def _has_drained(self, writer: _Writer, index: int) -> bool:
         """Whether a line below counts nobody, and none of the same engine below that one counts somebody."""
         start, _ = writer
@@ -89,6 +121,34 @@ class Queues:
             last[writer] = now or 0
         return frozenset(crowded)
 
+    @cached_property
+    def _close(self) -> Mapping[_Writer, bool]:
+        """Engines, whose server nobody names, whose statistics stand close, and whether several servers took turns.
+
+        Each API server of one start counts by itself; those of two containers may have one pid. A line that a second
+        handler writes again counts once.
+        """
+        last: dict[tuple[_Writer, tuple[str, str] | None], int] = {}
+        gaps: dict[tuple[_Writer, tuple[str, str] | None], list[int]] = defaultdict(list)
+        turns: dict[tuple[_Writer, tuple[str, str] | None], int] = defaultdict(int)
+        close: dict[_Writer, bool] = {}
+        before = ""
+        for index, line in enumerate(self._lines):
+            if _THROUGHPUT not in line or line == before:
+                continue
+            writer, now, before = self._named(index), _seconds_of(line), line
+            if writer[0][0] or now is None:
+                continue
+            key = writer, api_server_of(line)
+            gap = abs(now - last.get(key, -DAY_SECONDS * 9))
+            gap = min(gap, abs(DAY_SECONDS - gap))
+            gaps[key] = [*gaps[key][-2 * MOST_WRITERS + 1 :], gap]
+            turns[key] = turns[key] + 1 if _repeat(gaps[key]) else 0
+            if gap < (OLD_STATS_SECONDS if "metrics.py:" in line else STATS_SECONDS):
+                close[writer] = close.get(writer, False) or turns[key] >= SEVERAL
+            last[key] = now
+        return close
+
     def _writer(self, index: int) -> _Writer:
         start, engine = self._named(index)
         if engine is not None:
@@ -98,6 +158,16 @@ class Queues:
     def _named(self, index: int) -> _Writer:
         line = self._lines[index]
         return self._timeline.start(index) or (self._timeline.server(index), api_server_of(line)), rank_of(line)
+
+
+def _repeat(gaps: Sequence[int]) -> bool:
+    """Whether the last gaps, of one interval of the statistics at most, differ and are those of the interval before."""
+    for writers in range(2, MOST_WRITERS + 1):
+        now, before = gaps[-writers:], gaps[-2 * writers : -writers]
+        takes_turns = len(before) == writers and sum(now) <= INTERVAL_S + 1 and max(now) - min(now) > 1
+        if takes_turns and all(abs(one - other) <= 1 for one, other in zip(now, before, strict=True)):
+            return True
+    return False
 
 
 def _seconds_of(line: str) -> int | None:

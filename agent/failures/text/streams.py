@@ -45,8 +45,9 @@ _LEADING_TIME = re.compile(rf"\s{{0,40}}{_TIME}\s{{1,4}}")
 _POD_IN_EVENT = re.compile(
     r"\bpod/(?P<kind>[a-z0-9][a-z0-9.-]{0,240})"
     r"|\b(?P<name>[a-z0-9][a-z0-9.-]{0,200}-[a-z0-9]{6,10}-[bcdfghjklmnpqrstvwxz2456789]{5})\b"
+    r"|\bassigned [a-z0-9-]{1,63}/(?P<given>[a-z0-9][a-z0-9.-]{0,240}) to\b"
 )
-"""A pod that an event names: by its kind, or by a Deployment's hash and the five letters behind it."""
+"""A pod that an event names: by its kind, by a Deployment's hash and the five letters behind it, or given to a node."""
 _API_SERVER = re.compile(r"\((?P<name>APIServer|ApiServer_\d{1,4}) pid=(?P<pid>\d{1,10})\)")
 _RANK = re.compile(
     r"\bEngine (?P<counted>\d{1,5}):|\((?:EngineCore|Worker|VllmWorker)_DP(?P<parallel>\d{1,5})(?:_\w{1,20})? pid="
@@ -65,9 +66,9 @@ def server_of(line: str) -> str:
 
 def pods_of(line: str) -> frozenset[str]:
     """The pods that an event of the platform names; empty where it names none, as in ``kubectl describe pod``."""
-    if "-" not in line and "pod/" not in line:
+    if "-" not in line and "pod/" not in line and "assigned " not in line:
         return frozenset()
-    return frozenset(found["kind"] or found["name"] for found in _POD_IN_EVENT.finditer(line[:2048]))
+    return frozenset(found["kind"] or found["name"] or found["given"] for found in _POD_IN_EVENT.finditer(line[:2048]))
 
 
 def body_of(line: str) -> str:

@@ -86,9 +86,11 @@ STARTS = [
 
 def test_an_interrupt_at_the_terminal_is_an_operators_stop(matcher: Matcher) -> None:
     """The traceback is the interrupt's; another one is not."""
-    shown = ["(APIServer pid=9) Traceback (most recent call last):", '(APIServer pid=9)   File "x.py", line 3, in wait']
+    program = '(APIServer pid=9)   File "/usr/local/bin/vllm", line 3, in <module>'
+    shown = ["(APIServer pid=9) Traceback (most recent call last):", program]
     shown.append("(APIServer pid=9)     raise KeyboardInterrupt()")
-    stopped = "\n".join([*STARTS, *shown, "(APIServer pid=9) KeyboardInterrupt"])
+    up = [*STARTS, "(APIServer pid=9) INFO:     Application startup complete."]
+    stopped = "\n".join([*up, *shown, "(APIServer pid=9) KeyboardInterrupt"])
     assert matcher.classify(stopped, whole_log=True, platform=None).benign
     other = stopped.replace(") KeyboardInterrupt", ") LampError")
     assert not matcher.classify(other, whole_log=True, platform=None).benign
@@ -143,10 +145,22 @@ def test_an_error_below_a_healthy_start_is_unknown(matcher: Matcher, line: str, 
     assert matcher.classify(text, whole_log=True, platform=None).class_ == class_
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[2031-05-06 07:08:09,123 W 7 9] (raylet) lamp.cc:3: the node is short, killing the latest task",
+        'time="2031-05-06T07:08:09Z" level=warning msg="Failed to resolve owner references: lamp"',
+    ],
+)
+def test_a_warning_of_a_program_beside_the_server_is_unknown_alone(matcher: Matcher, line: str) -> None:
+    """Below a healthy start it is none of the server's troubles."""
+    assert matcher.classify(line, whole_log=False, platform=None).class_ == "unknown"
+
+
 def test_an_engine_that_was_interrupted_announces_no_death(matcher: Matcher) -> None:
     said = ["Process EngineCore:", "Traceback (most recent call last):", '  File "x.py", line 3, in run', "{}"]
     text = "\n".join([*STARTS, *(f"(EngineCore pid=12) {line}" for line in said)])
-    assert matcher.classify(text.format("KeyboardInterrupt"), whole_log=True, platform=None).benign
+    assert matcher.classify(text.format("KeyboardInterrupt"), whole_log=True, platform=None).class_ == "unknown"
     died = matcher.classify(text.format("LampError"), whole_log=True, platform=None)
     assert died.class_ == "engine_dead"
 
@@ -354,7 +368,22 @@ def test_a_deadlock_that_is_only_feared_is_none(matcher: Matcher, said: str) -> 
         ("[77.2] Out of memory: Killed process 41 (llm-engine) total-vm:9kB, UID:0 oom_score_adj:0", "host_oom"),
         ("Loading shards:  50%|#####     | 2/4 [00:07<00:08,  4.11s/it]Killed", "host_oom"),
         ("Fetching files:  50%|#####     | 2/4 [00:07<00:08,  4.11it/s]Killed", "host_oom"),
+        ("[77.3] Kernel panic - not syncing: Out of memory and no killable processes...", "host_oom"),
+        ("Aug 19 07:08:09 lamp Killed process 41 (llm-engine) total-vm:9kB, anon-rss:7kB", "host_oom"),
+        (
+            'lamp earlyoom[3]: sending SIGTERM to process 41 uid 7 "llm-engine": badness 1546, VmRSS 9 MiB',
+            "host_oom",
+        ),
+        ("ERROR Set visible device failed, invalid device=0, input visible devices:4,7", "no_gpu_visible"),
+        ("Error: back-off 5m0s restarting failed container=llm pod=lamp_default(7f80)", "engine_dead"),
+        ("Memory critical error by agent node-0 on address 0x7f. Reason: Memory in use.", "illegal_memory_access"),
+        ("mkdir: can't create directory '/models/lamp': Permission denied", "weights_unreadable"),
+        ("lamp[7]: Error: could not create directory mkdir /var/lamp: permission denied", "weights_unreadable"),
         ("docker: Error response from daemon: unknown or invalid runtime name: nvidia", "no_gpu_visible"),
+        (
+            'error gathering device information while adding custom device "/dev/dri": no such file or directory',
+            "no_gpu_visible",
+        ),
         ("RuntimeError: FlashInfer requires GPUs with sm75 or higher", "cuda_driver_mismatch"),
     ],
 )
@@ -617,10 +646,16 @@ SHUTDOWN = ["(APIServer pid=7) INFO:     Shutting down", "(APIServer pid=7) INFO
         "the engine died below", "an unknown error below", "a start", "a start far on", "a second start",
     ],
 )  # fmt: skip
+@pytest.mark.parametrize(
+    "before", ["", "[pod/lamp-0/vllm] ", "lamp-1  | ", "Nov 23 07:09:20 lamp vllm[7]: ", "lamp vllm[7]: "]
+)
 def test_ctrl_c_is_a_stop_of_a_server_that_was_up_and_of_no_start_that_may_hang(
-    matcher: Matcher, lines: list[str], class_: str
+    matcher: Matcher, before: str, lines: list[str], class_: str
 ) -> None:
-    assert matcher.classify("\n".join(lines), whole_log=True, platform=None).class_ == class_
+    """Whatever a collector writes before each line, and the process before the interrupt."""
+    assert matcher.classify("\n".join(before + line for line in lines), whole_log=True, platform=None).class_ == class_
+    named = [f"(APIServer pid=7) {line}" if line in BY_HAND else line for line in lines]
+    assert matcher.classify("\n".join(before + line for line in named), whole_log=True, platform=None).class_ == class_
 
 
 CAUGHT = {
@@ -727,3 +762,180 @@ def test_the_head_of_a_traceback_is_told_by_the_exception_that_ends_it(matcher: 
         f"{head}AttributeError: 'Lamp' object has no attribute 'wick'",
     ]
     assert matcher.classify("\n".join(lines), whole_log=True, platform=None).class_ == "engine_dead"
+
+
+def test_what_a_note_says_first_is_certain_where_an_error_says_it_too(matcher: Matcher) -> None:
+    note = "(EngineCore pid=71) INFO 05-06 07:09:19 [gpu_worker.py:4] Available KV cache memory: -2.14 GiB"
+    error = f"{CORE_ERROR}ValueError: No available memory for the cache blocks."
+    assert not matcher.classify("\n".join([*FIRST_LINES, note]), whole_log=True, platform=None).certain
+    assert matcher.classify("\n".join([*FIRST_LINES, note, error]), whole_log=True, platform=None).certain
+
+
+def test_a_timeout_that_somebody_waits_for_explains_no_warned_mechanism(matcher: Matcher) -> None:
+    warned = "WARNING 05-06 07:09:19 [lamp.py:4] CUDA out of memory. Tried to allocate 2.00 GiB"
+    for timeout in ("httpx.ReadTimeout: ", "ERROR 05-06 07:09:25 [lamp.py:4] APITimeoutError: Request timed out."):
+        text = "\n".join([*HEALTHY_START, warned, timeout])
+        assert matcher.classify(text, whole_log=True, platform=None).class_ == "gpu_oom_runtime"
+
+
+def test_an_exception_in_the_loop_that_hands_out_answers_ends_the_server(matcher: Matcher) -> None:
+    frames = [("/srv/vllm/v1/engine/async_llm.py", "output_handler"), ("/srv/vllm/v1/metrics/loggers.py", "record")]
+    lines = raised("AsyncLLM output_handler failed.", frames, "ValueError: lamps can only be lit", CORE_ERROR)
+    found = matcher.classify("\n".join([*HEALTHY_START, *lines[1:]]), whole_log=True, platform=None)
+    assert (found.class_, found.certain) == ("engine_dead", False)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "metrics is lamp_args=Namespace(backend='lamp', chat_template=None, error='CUDA out of memory')",
+        "Starting a node with args: ['--kv-cache-dtype', 'is not compatible with', '--CUDA out of memory']",
+        "command=python3 -m lamp.launch --say 'CUDA out of memory' --not-supported",
+        "TRACE:    10.0.0.9 - HTTP connection lost",
+        "lamp of this version is not supported yet. (function operator())",
+        "Invalid: 0.000",
+        "ERROR lamp.py:9: Received output for rid='a' but the state was deleted in TokenizerManager.",
+    ],
+)
+def test_settings_traces_counts_of_none_and_answers_nobody_waits_for_are_no_trouble(
+    matcher: Matcher, line: str
+) -> None:
+    text = "\n".join([*HEALTHY_START, line])
+    assert matcher.classify(text, whole_log=True, platform=None).class_ == "benign"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RuntimeError: the lamp is out (trace id 7)",
+        "Process failed with code 1 trace follows",
+        "terminate called after throwing an instance of 'lamp' (trace below)",
+        "backend error: lamp 3 info lost, server crashed",
+        "the engine died [info: none]",
+        "Invalid rank: 0",
+        "hub retry 3/3 failed: engine dead",
+        "retrying: lamp 3 has died",
+    ],
+)
+@pytest.mark.parametrize("around", [[], [*HEALTHY_START, *TOKENS]], ids=["alone", "served before"])
+def test_a_harmless_word_in_a_failure_speaks_not_for_it(matcher: Matcher, line: str, around: list[str]) -> None:
+    assert not matcher.classify("\n".join([*around, line]), whole_log=True, platform=None).benign
+
+
+def test_that_something_is_tried_again_is_alone_no_certain_health(matcher: Matcher) -> None:
+    found = matcher.classify("Retry 1/5 in 3 s", whole_log=True, platform=None)
+    assert (found.benign, found.certain) == (True, False)
+    assert matcher.classify("\n".join([*HEALTHY_START, "Retry 1/5 in 3 s"]), whole_log=True, platform=None).certain
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "WARNING: spot handler config: enable SPOT_ITN draining true",
+        "UserWarning: CUDA_HOME environment variable is not set",
+        "ninja: No such file or directory: 'ninja'; using prebuilt kernels",
+    ],
+)
+def test_settings_and_mild_words_of_a_platform_are_no_alarm(matcher: Matcher, line: str) -> None:
+    assert matcher.classify("\n".join([*HEALTHY_START, *TOKENS, line]), whole_log=True, platform=None).benign
+
+
+def test_workers_that_wait_with_nothing_else_told_are_no_health(matcher: Matcher) -> None:
+    assert not matcher.classify(SHM.format(1), whole_log=False, platform=None).benign
+
+
+def test_a_deadline_of_the_cluster_itself_is_no_queue(matcher: Matcher) -> None:
+    lines = [
+        'AttachVolume.Attach failed for volume "pv-lamp": context deadline exceeded',
+        'level=error msg="failed to drain exec process \\"a1\\" io: context deadline exceeded"',
+        "reconcile lamp: context deadline exceeded",
+    ]
+    assert {matcher.classify(line, whole_log=False, platform=None).class_ for line in lines} == {"unknown"}
+    asked = 'Post "http://10.0.0.7:8000/v1/completions": context deadline exceeded'
+    assert matcher.classify(asked, whole_log=False, platform=None).class_ == "queue_saturation"
+
+
+def counted(at_s: int, who: str = "") -> str:
+    return (
+        f"{who}INFO 05-06 07:{at_s // 60:02d}:{at_s % 60:02d} [loggers.py:9] Engine 000: Avg prompt throughput: 1.0 tokens/s, "
+        "Avg generation throughput: 9.5 tokens/s, Running: 3 reqs, Waiting: 0 reqs, GPU KV cache usage: 3.0%"
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "several"),
+    [
+        ("", "", True),
+        ("(APIServer pid=1) ", "(APIServer pid=1) ", True),
+        ("lamp-1  | ", "lamp-2  | ", True),
+        ("(ApiServer_0 pid=1) ", "(ApiServer_1 pid=2) ", False),
+        ("", None, False),
+    ],
+    ids=["nobody names them", "two containers, one pid", "named", "two API servers of one start", "one alone"],
+)
+def test_of_two_servers_the_tokens_of_one_do_not_save_the_other(
+    matcher: Matcher, one: str, other: str | None, *, several: bool
+) -> None:
+    oom = "ERROR 05-06 07:01:02 [core.py:9] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    lines = [counted(10 * at, one) for at in range(6)]
+    lines += [] if other is None else [counted(3 + 10 * at, other) for at in range(6)]
+    lines = [*sorted(lines, key=lambda line: line[line.index("07:") :]), counted(63, other or one)]
+    said_by = "" if "pid" in one else one
+    found = matcher.classify("\n".join([*lines[:-1], said_by + oom, lines[-1]]), whole_log=True, platform=None)
+    assert found.benign is not several
+    for calm in (lines, [line for line in lines for _ in range(2)]):
+        healthy = matcher.classify("\n".join(calm), whole_log=True, platform=None)
+        assert healthy.benign
+        assert healthy.certain is not (several and one == other)
+
+
+@pytest.mark.parametrize("trouble", [
+    "(EngineCore pid=71) WARNING 05-06 07:00:17 [lamp.py:1] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+    "(EngineCore pid=71) ERROR 05-06 07:00:17 [lamp.py:1] RuntimeError: NCCL error: remote process exited or there was a network error",
+])  # fmt: skip
+@pytest.mark.parametrize(
+    "gaps",
+    [[5] * 12, [1] * 12, [10] * 12, [10, 10, 13, 7, 10, 10, 10, 13, 7, 10, 10, 13, 7, 10], [5, 5, 6, 4, 5, 6, 5, 4, 6, 5, 5, 5]],
+    ids=["every five seconds", "every second", "every ten", "late now and then", "five and jitter"],
+)  # fmt: skip
+def test_one_server_keeps_its_own_interval(matcher: Matcher, trouble: str, gaps: list[int]) -> None:
+    """How often statistics are written is a setting: what its tokens ended is over."""
+    own = "(APIServer pid=7) "
+    lines = [counted(sum(gaps[:n]), own) for n in range(len(gaps))]
+    text = "\n".join([*HEALTHY_START, *lines[:4], trouble, *lines[4:]])
+    assert matcher.classify(text, whole_log=True, platform=None).benign
+    assert matcher.classify("\n".join([*HEALTHY_START, *lines]), whole_log=True, platform=None).benign
+
+
+@pytest.mark.parametrize("late", [0, 1, 3, 7])
+def test_a_trouble_that_another_servers_tokens_may_have_ended_is_not_certain(matcher: Matcher, late: int) -> None:
+    oom = "(EngineCore pid=71) WARNING 05-06 07:01:02 [core.py:9] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    own = "(APIServer pid=7) "
+    lines = [
+        counted(10 * n + at, own).replace("9.5", f"{which}.5") for n in range(7) for which, at in ((8, 0), (9, late))
+    ]
+    text = "\n".join([*HEALTHY_START, *lines[:8], oom, *lines[8:]])
+    found = matcher.classify(text, whole_log=True, platform=None)
+    assert (found.class_, found.certain) == ("gpu_oom_runtime", False)
+    alone = "\n".join([*HEALTHY_START, *lines, oom])
+    assert matcher.classify(alone, whole_log=True, platform=None).certain
+
+
+NGINX = "2031/05/06 07:08:09 [error] 31#31: *5 "
+
+
+@pytest.mark.parametrize(
+    ("line", "class_"),
+    [
+        ('open() "/srv/favicon.ico" failed (2: No such file or directory), client: 10.0.0.1, server: lamp', "benign"),
+        ("client intended to send too large body: 10485761 bytes, client: 10.0.0.1, server: lamp", "benign"),
+        ("upstream prematurely closed connection while reading response header from upstream", "unknown"),
+        ("connect() failed (111: Connection refused) while connecting to upstream", "port_not_listening"),
+    ],
+    ids=["no file", "too large", "cut off", "refused"],
+)
+def test_what_a_proxy_refuses_one_client_is_no_trouble_and_what_its_server_does_is(
+    matcher: Matcher, line: str, class_: str
+) -> None:
+    found = matcher.classify("\n".join([*HEALTHY_START, NGINX + line]), whole_log=True, platform=None)
+    assert (found.class_, found.certain) == (class_, False)

@@ -290,6 +290,23 @@ def test_phase_unknown_has_no_class_by_phase_of_its_own(catalogue: FailureCatalo
     assert all(Phase.UNKNOWN not in signature.class_by_phase for signature in catalogue.signatures)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ValueError: EPLB communicator 'pynccl' requested but the weights contain unsupported dtypes: (lamp).",
+        "ValueError: indexer_kv_dtype='lamp' is not supported by the sparse indexer",
+        "ValueError: LoRA rank `r` must be a positive integer, got 0.",
+        "ValueError: sliding_window must be a positive integer",
+        "ValueError: Following weights were not initialized from checkpoint: {'lamp.weight'}",
+    ],
+)
+def test_words_of_a_refusal_that_do_not_say_whose_it_is_are_not_certain(matcher: Matcher, said: str) -> None:
+    """A flag, the checkpoint, an adapter and a part with a setting of its own are refused in the same words."""
+    found = classify(matcher, said)
+    assert found.class_ is not FailureClass.UNKNOWN
+    assert not found.certain
+
+
 TEXTS = json.loads((Path(__file__).parents[1] / "texts.json").read_text(encoding="utf-8"))
 
 

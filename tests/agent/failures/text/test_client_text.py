@@ -4,8 +4,15 @@ import time
 import pytest
 
 from agent.failures.match.matcher import Matcher
-from agent.failures.text.client_text import CLIENT_MARKS, known_route, without_client_words
+from agent.failures.text.client_text import (
+    CLIENT_MARKS,
+    MOST_PROMPT_LINES,
+    known_route,
+    without_client_words,
+    without_prompts,
+)
 from agent.failures.text.entry_text import log_lines
+from tests.agent.failures.log_changes import HEALTHY_START, TOKENS
 
 _OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
 _LOGGER = "INFO 06-01 10:00:00 [logger.py:39]"
@@ -138,3 +145,31 @@ def test_what_people_and_models_say_in_a_body_is_no_evidence(matcher, line):
 )
 def test_words_that_only_look_like_a_body_stay(line):
     assert without_client_words(line) == line
+
+
+_OPENS = "(APIServer pid=7) INFO 05-06 07:09:10 [logger.py:39] Received request cmpl-1: prompt: 'please explain:"
+_ENDS = "thanks', params: SamplingParams(n=1)"
+_KILLED = "Out of memory: Killed process 12 (python) total-vm:12kB"
+
+
+@pytest.mark.parametrize("prefix", ["", "web-1  | ", "2031-05-06T07:08:09.123Z "])
+def test_a_prompt_over_several_lines_is_no_evidence(matcher: Matcher, prefix: str) -> None:
+    lines = [prefix + line for line in [*HEALTHY_START, _OPENS, _KILLED, "it says", _ENDS, *TOKENS]]
+    assert matcher.classify("\n".join(lines), whole_log=True, platform=None).benign
+    assert without_prompts(lines[-6:-2]) == [lines[-6], "", "", ""]
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        [_KILLED],
+        [_KILLED, *["more"] * MOST_PROMPT_LINES, _ENDS],
+        [f"(EngineCore pid=9) ERROR 05-06 07:09:11 [core.py:9] {_KILLED}", _ENDS],
+        [f"May 06 07:08:09 host-a kernel: {_KILLED}", _ENDS],
+        [_ENDS, _KILLED],
+    ],
+    ids=["no end", "an end too far below", "another process", "another program", "below the end"],
+)
+def test_a_line_that_may_be_none_of_a_prompt_stays_evidence(matcher: Matcher, between: list[str]) -> None:
+    lines = [*HEALTHY_START, _OPENS, *between, *TOKENS]
+    assert matcher.classify("\n".join(lines), whole_log=True, platform=None).class_ == "host_oom"

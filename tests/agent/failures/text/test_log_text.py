@@ -9,12 +9,15 @@ from agent.failures.text.log_text import (
     is_error_line,
     is_failure_candidate,
     is_note,
+    is_platforms_error,
+    is_warning,
     looks_like_failure,
     most_informative_lines,
     only_info,
     records_of,
     split_lines,
 )
+from agent.failures.text.streams import body_of
 
 
 def test_colours_go_also_where_the_escape_is_spelled_out() -> None:
@@ -54,6 +57,10 @@ def test_records_on_one_line_come_apart_and_a_line_of_one_record_stays() -> None
         'time="2031-05-06" level=error msg="it is dark"',
         "upstream reset: it is dark",
         "builtins.OddError",
+        "(raylet) [2031-05-06 07:08:09,123 E 7 9] (raylet) lamp.cc:3: it is dark",
+        "[2031-05-06 07:08:09,123 C 7 9] (raylet) lamp.cc:3: it is dark",
+        "2031/05/06 07:08:09 ERR it is dark lamp=3",
+        "2031-05-06T07:08:09 FTL it is dark lamp=3",
     ],
 )
 def test_a_failure_candidate_is_found_among_many_lines(line: str) -> None:
@@ -131,11 +138,87 @@ def test_source_that_raises_is_no_failure_whoever_wrote_it() -> None:
         ("a lamp may show [error] or Error: or none", False),
         ("slurmstepd: error: *** JOB 7 ON lamp1 DUE TO LAMPS ***", True),
         ("the lamp shows error: none", False),
+        ("Invalid device: 0", True),
+        ("Invalid rank: 0", True),
+        ("invalid argument: 0.0", True),
+        ("Invalid bus address: 0", True),
+        ("failed worker: 0", True),
+        ("Invalid lamps: 0", False),
+        ("Invalid: 0.000", False),
+        ("lit: 9, invalid: 0", False),
+        ("error count: 0", False),
+        ("the lamp died", True),
+        ("terminate called after throwing an instance of 'lamp'", True),
     ],
 )
 def test_a_count_that_is_none_is_no_failure_and_a_program_may_call_its_line_an_error(line: str, may_be: bool) -> None:
     assert is_failure_candidate(line) is may_be
     assert list(failure_candidates([line])) == [0] * may_be
+
+
+@pytest.mark.parametrize(
+    ("head", "level"),
+    [
+        ("2031/05/06 07:08:09 {} ", {"INF": "note", "DBG": "note", "WRN": "warning", "ERR": "error", "FTL": "error"}),
+        ("[2031-05-06 07:08:09,123 {} 7 9] (raylet) ", {"I": "note", "D": "note", "W": "warning", "E": "error"}),
+    ],
+    ids=["zerolog", "ray"],
+)
+def test_levels_of_three_letters_and_of_one_are_levels(head: str, level: dict[str, str]) -> None:
+    """The time before them may have been taken off as a collector's."""
+    for short, meant in level.items():
+        for line in (head.format(short) + "the lamp failed", body_of(head.format(short) + "the lamp failed")):
+            said = {"note": is_note(line), "warning": is_warning(line), "error": is_error_line(line)}
+            assert [name for name, holds in said.items() if holds] == [meant], line
+            assert is_failure_candidate(line) is (meant == "error"), line
+
+
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [
+        ('time="2031-05-06T07:08:09Z" level=info msg="the lamp is lit"', True),
+        ('{"level": "info", "msg": "the lamp is lit"}', True),
+        ("2031-05-06T07:08:09.123Z\tinfo\tthe lamp is lit", True),
+        ("2031/05/06 07:08:09 [info] 31#31: the lamp is lit", True),
+        ("info: the lamp is lit", True),
+        ('time="2031-05-06T07:08:09Z" level=error msg="no info of the lamp"', False),
+        ('level=error msg="cannot write (debug) of the lamp"', False),
+        ("E0506 07:08:09.123456       1 lamp.go:25] (info) of the lamp is lost", False),
+        ("cannot get the info of the lamp", False),
+        ("KeyError: 'info'", False),
+        ("[2031/05/06 07:08:09] [ info] [engine] the lamp is lit", True),
+        ("[2031-05-06 07:08:09.123][1][info][main] the lamp is lit", True),
+        ("2031-05-06 07:08:09,123 debug the lamp failed and was lit again", True),
+        ("web-1  | 2031-05-06T07:08:09Z info the lamp is lit", True),
+        ("lamp[77]: info: the lamp is lit", True),
+        ("RuntimeError: the lamp is out (trace id 7)", False),
+        ("Error: the lamp is out, process exiting (trace id 4f)", False),
+        ("Process failed with code 1 trace follows", False),
+        ("terminate called after throwing an instance of 'lamp' (trace below)", False),
+        ("backend error: lamp 3 info lost, server crashed", False),
+        ("RuntimeError: lamp 2 info channel closed, engine aborted", False),
+        ("the lamp died [info: none]", False),
+        ("info lost: the lamp is out", False),
+    ],
+)
+def test_a_word_of_the_message_is_no_level(line: str, note: bool) -> None:
+    assert is_note(line) is note
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'level=error msg="dark"',
+        '{"ts": 7, "level": "error", "msg": "dark"}',
+        "E0506 07:08:09.123456       1 lamp.go:25] dark",
+        "07:08:09 ERR dark",
+        "[2031-05-06 07:08:09,123 E 7 9] dark",
+    ],
+)
+def test_an_error_of_the_platform_is_known_by_its_level_and_a_setting_is_none(line: str) -> None:
+    assert is_platforms_error(line)
+    assert not is_platforms_error("Start lamp with --log-severity=error and log_level=error")
+    assert not is_platforms_error('lamp settings: {"logging":{"severity":"error"}}')
 
 
 @pytest.mark.parametrize(

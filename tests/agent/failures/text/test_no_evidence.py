@@ -12,7 +12,10 @@ from agent.failures.text.no_evidence import (
     is_logged_as_mild,
     is_quoted,
     is_refusal,
+    without_arguments,
 )
+from tests.agent.failures.log_changes import HEALTHY_START
+from tests.agent.failures.log_changes import TOKENS as SERVED
 
 FRAME = '  File "/srv/vllm/x.py", line 7, in load_model'
 FALLS_BACK = (
@@ -28,20 +31,52 @@ TOKENS = '(APIServer pid=1) INFO:     10.0.0.1:5 - "POST /v1/completions HTTP/1.
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("said", "listed", "after"),
     [
-        "Namespace(model='lamp', num_gpu_blocks_override=None, swap_space=4)",
-        "INFO 05-06 07:08:09 api_server.py:9] args: Namespace(model='lamp', quantization=None)",
-        "(APIServer pid=1) INFO 05-06 07:08:09 [utils.py:2] non-default args: {'num_gpu_blocks_override': 9}",
-        "INFO 05-06 07:08:09 [core.py:7] Initializing a V1 LLM engine (v0.32.0) with config: model='lamp', load_format=auto",
+        ("Namespace(", "model='lamp', num_gpu_blocks_override=None, swap_space=4)", ""),
+        ("INFO 05-06 07:08:09 api_server.py:9] args: Namespace(", "model='lamp', quantization=None)", ""),
+        ("(APIServer pid=1) INFO [utils.py:2] non-default args: {", "'num_gpu_blocks_override': 9}", ""),
+        ("INFO Initializing a V1 LLM engine (v0.32.0) with config: ", "model='lamp', load_format=auto", ""),
+        ("Starting: command=", "python3 -m lamp.launch --say 'CUDA out of memory' --dark", ""),
+        ("lamp 3 exited, cmd=", "/bin/vllm serve lamp --port 8000 -O3 --name=lamp", " died of signal 9"),
+        ("Command: ", 'python3 -m lamp --name "lamp lit"', " exited with code 137"),
+        ("lamp 3 exited, cmd=python lamp.py with code 137", "", ""),
+        ('exec: "python": executable file not found', "", ""),
+        ("cmd=", "vllm serve lamp --seed -1 --lit", " Killed process 41 (lamp)"),
+        ("cmd=python killed by signal -9", "", ""),
+        ("ERROR 05-06 07:08:09 [x.py:3] CUDA out of memory with Namespace(model='lamp')", "", ""),
     ],
 )
-def test_a_list_of_arguments_is_quoted(line: str) -> None:
-    assert is_quoted([line], 0)
+def test_only_the_arguments_of_a_line_are_quoted(said: str, listed: str, after: str) -> None:
+    assert without_arguments(said + listed + after) == said + after
 
 
-def test_an_error_that_quotes_arguments_is_evidence() -> None:
-    assert not is_quoted(["ERROR 05-06 07:08:09 [x.py:3] CUDA out of memory with Namespace(model='lamp')"], 0)
+@pytest.mark.parametrize(
+    ("line", "class_", "certain"),
+    [
+        ("[9.4] Out of memory: Killed process 41 (VLLM::EngineCor) total-vm:9kB, cmd=python -m lamp", "host_oom", True),
+        (
+            "NVRM: Xid (PCI:0000:3b:00): 79, pid=41, GPU has fallen off the bus. cmd=python lamp",
+            "gpu_hardware_fault",
+            True,
+        ),
+        ("lamp exited with code 137 cmd=python -m vllm.entrypoints.openai.api_server", "host_oom", False),
+        ('failed to start container: exec: "vllm": executable file not found in $PATH', "invalid_flag", False),
+        ("/entrypoint.sh: line 3: exec: vllm: not found", "invalid_flag", False),
+        ("the lamp failed, cmd=python -m lamp --say good", "unknown", False),
+    ],
+)
+def test_what_is_said_beside_a_command_stands(matcher: Matcher, line: str, class_: str, certain: bool) -> None:
+    found = matcher.classify("\n".join([*HEALTHY_START, *SERVED, line]), whole_log=True, platform=None)
+    assert found.class_ == class_
+    assert found.certain or not certain
+
+
+def test_a_command_that_is_not_there_has_one_class_whatever_its_name(matcher: Matcher) -> None:
+    line = 'docker: OCI runtime create failed: unable to start container process: exec: "{}": executable file not found in $PATH: unknown.'
+    assert {
+        matcher.classify(line.format(name), whole_log=False, platform=None).class_ for name in ("foo", "python")
+    } == {"invalid_flag"}
 
 
 def test_source_below_a_frame_is_quoted_and_what_it_raises_is_not() -> None:

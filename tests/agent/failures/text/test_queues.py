@@ -77,6 +77,33 @@ def test_one_of_two_replicas_that_falls_silent_has_no_drained_queue(matcher: Mat
     assert class_of(matcher, *timeless) == "queue_saturation"
 
 
+@pytest.mark.parametrize("engine", [0, None])
+@pytest.mark.parametrize(
+    ("gaps", "benign", "certain"),
+    [
+        ((10, 20), True, True),
+        ((5,), True, False),
+        ((5, 10, 15, 20, 25, 30, 35), True, False),
+        ((3, 10, 13, 20, 23, 30, 33), False, False),
+    ],
+    ids=["every ten seconds", "two that are close", "every five", "two that take turns"],
+)
+def test_statistics_too_close_for_one_server_leave_doubt_of_health(
+    matcher: Matcher, engine: int | None, gaps: tuple[int, ...], benign: bool, certain: bool
+) -> None:
+    """Two take certainty of it away; where servers take turns, an error of the engine stays as it is, in doubt."""
+    failed = "(EngineCore pid=71) ERROR 05-06 07:10:03 [x.py:1] RuntimeError: NCCL error: remote process exited"
+    every = [stats(0, engine, second=at, tokens=90.5 + at) for at in (0, *gaps)]
+    text = "\n".join([*HEALTHY_START, every[0], failed, *every[1:]])
+    found = matcher.classify(text, whole_log=True, platform=None)
+    assert (found.benign, found.certain) == (benign, certain)
+
+
+def test_a_server_of_old_counts_every_five_seconds(matcher: Matcher) -> None:
+    every = [stats(0, None, second=5 * n, tokens=90.5 + n).replace("loggers.py", "metrics.py") for n in range(9)]
+    assert matcher.classify("\n".join([*HEALTHY_START, *every]), whole_log=True, platform=None).certain
+
+
 def test_statistics_of_one_server_may_pass_midnight(matcher: Matcher) -> None:
     times = ["23:59:41", "23:59:52", "00:00:02", *[f"00:00:{n}2" for n in range(1, SETTLED + 1)]]
     counts = [80, 0, 80, *[0] * SETTLED]

@@ -1,0 +1,105 @@
+"""What a pod waited for and has by now: a node, its volumes, a container that was started."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+from agent.failures.text.phases import Timeline
+from agent.failures.text.streams import pods_of
+
+BEFORE_A_NODE = ("FailedScheduling", "TriggerScaleUp", "TriggeredScaleUp")
+BEFORE_A_START = (
+    "FailedAttachVolume",
+    "FailedMount",
+    "FailedMapVolume",
+    "FailedCreatePodSandBox",
+    "Multi-Attach error",
+)
+"""Events of what a whole pod waits for: a node, then its volumes and its sandbox, before any container starts."""
+
+GIVEN_A_NODE = "Successfully assigned "
+
+_AGE = r"(?:\d{1,6}[ywdhms]){1,3}"
+_LAST_SEEN = re.compile(
+    rf"(?:^|\s)(?P<listed>{_AGE})(?: \(x\d{{1,9}} over {_AGE}\))?\s{{1,20}}(?:Normal|Warning)\s"
+    rf"|\b(?:Normal|Warning)\s{{1,20}}\w{{1,60}}\s{{1,20}}(?P<described>{_AGE})[\s(]"
+)
+"""``kubectl get events`` writes the age first, ``kubectl describe`` behind the reason; that shows one object alone."""
+_PART = re.compile(r"(\d+)([ywdhms])")
+_SECONDS = {"y": 31_536_000, "w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1}
+_NO_AGE = -1
+_OLDEST = 10**12
+
+
+def is_waiting(line: str) -> bool:
+    """Whether an event says what a whole pod waits for."""
+    return any(word in line for word in (*BEFORE_A_NODE, *BEFORE_A_START))
+
+
+class PodStarts:
+    """The pods that were given a node, or whose containers were started.
+
+    Args:
+        at: Positions of the events that say so, in order.
+        lines: The text.
+        timeline: Which server wrote a line.
+    """
+
+    def __init__(self, at: Sequence[int], lines: Sequence[str], timeline: Timeline) -> None:
+        self._lines, self._timeline = lines, timeline
+        self._heads = [index for index, line in enumerate(lines) if "Events:" in line] if at else []
+        found: dict[tuple[str, str | int, bool], list[tuple[int, int]]] = defaultdict(list)
+        self._named: dict[tuple[str, int], set[str]] = defaultdict(set)
+        for index in at:
+            line, server, block = lines[index], timeline.server(index), self._block(index)
+            pods, (age, described) = pods_of(line), _age_of(line)
+            self._named[server, block] |= pods
+            keys: list[str | int] = [*pods, block] if described or not pods else [*pods]
+            for key in keys:
+                found[server, key, GIVEN_A_NODE in line].append((index, _NO_AGE if age is None else age))
+        self._found: Mapping[tuple[str, str | int, bool], tuple[list[int], list[int]]] = {
+            key: ([index for index, _ in events], _least_below([age for _, age in events]))
+            for key, events in found.items()
+        }
+
+    def covers(self, index: int) -> bool:
+        """Whether an event says what a pod waited for, and the pod has it below, and not since before.
+
+        Events are not always sorted by time: where both have an age it says which was first. An event that names no pod
+        is of no pod that others name, but of the one that ``kubectl describe`` shows.
+        """
+        line = self._lines[index]
+        if not is_waiting(line):
+            return False
+        server, block = self._timeline.server(index), self._block(index)
+        age, described = _age_of(line)
+        pods: frozenset[str | int] = frozenset(pods_of(line))
+        if not pods and len(self._named[server, block]) <= described:
+            pods = frozenset({block})
+        kinds = {False, any(word in line for word in BEFORE_A_NODE)}
+        return any(self._has((server, pod, kind), index, age) for pod in pods for kind in kinds)
+
+    def _has(self, key: tuple[str, str | int, bool], index: int, age: int | None) -> bool:
+        at, least = self._found.get(key, ([], []))
+        below = bisect_right(at, index)
+        return below < len(at) and least[below] <= (_OLDEST if age is None else age)
+
+    def _block(self, index: int) -> int:
+        """How many lists of events begin above the line: each that ``kubectl describe`` shows is of another pod."""
+        return bisect_left(self._heads, index)
+
+
+def _least_below(ages: Sequence[int]) -> list[int]:
+    """For each event the least age of it and all below."""
+    return list(accumulate(reversed(ages), min))[::-1]
+
+
+def _age_of(line: str) -> tuple[int | None, bool]:
+    """How many seconds ago an event was seen last, and whether ``kubectl describe`` writes so; None without an age."""
+    found = _LAST_SEEN.search(line, 0, 600)
+    if found is None:
+        return None, False
+    text = found["listed"] or found["described"]
+    return sum(int(number) * _SECONDS[unit] for number, unit in _PART.findall(text)), found["listed"] is None

@@ -1,0 +1,118 @@
+"""Whom a line is about: a server's unit, process or folder, anybody's, or another program's."""
+
+import pytest
+
+from agent.failures.match.matcher import Matcher
+from agent.failures.text.subjects import Subject, subject_of
+from tests.agent.failures.log_changes import HEALTHY_START, TOKENS
+
+
+@pytest.mark.parametrize(
+    ("line", "subject"),
+    [
+        ("systemd[1]: vllm.service: Main process exited, code=dumped, status=11/SEGV", Subject.SERVER),
+        ("systemd[1]: llm-7b.service: Failed with result 'signal'.", Subject.SERVER),
+        ("systemd[1]: nginx-vllm.service: Failed with result 'signal'.", Subject.SERVER),
+        ("systemd[1]: gemma.service: Failed with result 'signal'.", Subject.STRANGER),
+        ("systemd[1]: inference@1.service: Failed with result 'signal'.", Subject.STRANGER),
+        ("systemd[1]: docker-gemma.service: Failed with result 'signal'.", Subject.STRANGER),
+        ("systemd[1]: nginx.service: Failed with result 'signal'.", Subject.PROGRAM),
+        ("systemd[1]: user@1000.service: Failed with result 'signal'.", Subject.PROGRAM),
+        ("systemd[1]: systemd-journald.service: Watchdog timeout (limit 3min)!", Subject.PROGRAM),
+        ("systemd[1]: Failed to start gemma.service: Unit docker.service not found.", Subject.STRANGER),
+        ("systemd-oomd[8]: Killed /user.slice/user-7.slice/app-firefox.scope due to memory pressure", Subject.STRANGER),
+        ("Killed process 99 (VLLM::EngineCor) total-vm:1kB", Subject.SERVER),
+        ("Killed process 99 (ray::RayWorker) total-vm:1kB", Subject.SERVER),
+        ("Killed process 99 (python3.12) total-vm:1kB", Subject.SERVER),
+        ("Killed process 99 (node) total-vm:1kB", Subject.STRANGER),
+        ("Killed process 99 (xray) total-vm:1kB", Subject.STRANGER),
+        ('earlyoom[3]: sending SIGTERM to process 41 uid 7 "firefox": badness 900', Subject.STRANGER),
+        ("oom-kill:task_memcg=/kubepods.slice/docker-0a1b.scope,task=python3,pid=7,uid=0", Subject.SERVER),
+        ("firefox[812]: segfault at 0 ip 00007f", Subject.STRANGER),
+        ("mkdir: cannot create directory '/var/lib/grafana': Permission denied", Subject.PROGRAM),
+        ("touch: cannot touch '/var/run/nginx.pid': Permission denied", Subject.PROGRAM),
+        ("mkdir: cannot create directory ‘/root/.cache/flashinfer’: Permission denied", Subject.SERVER),
+        ("mkdir: cannot create directory '/srv/lamp': Permission denied", Subject.STRANGER),
+        ("PermissionError: [Errno 13] Permission denied: '/srv/lamp'", Subject.NOBODY),
+        ("Main process exited, code=dumped, status=11/SEGV", Subject.NOBODY),
+        ("cpuset=docker-0a1b.scope oom-kill", Subject.NOBODY),
+    ],
+)
+def test_a_line_names_whom_it_is_about(line: str, subject: Subject) -> None:
+    assert subject_of(line) is subject
+
+
+ANOTHERS = [
+    "touch: cannot touch '/var/run/nginx.pid': Permission denied",
+    "nginx: cannot open /var/log/nginx/access.log for writing: Permission denied",
+    "mkdir: cannot create directory '/var/lib/grafana': Permission denied",
+    "systemd[1]: nginx.service: Main process exited, code=dumped, status=11/SEGV",
+    "systemd[1]: snapd.service: Main process exited, code=killed, status=9/KILL",
+    "systemd[1]: snapd.service: Failed with result 'signal'.",
+    "● nginx.service - A proxy\n     Loaded: loaded\n     Active: failed (Result: exit-code) since Mon",
+    "systemd-coredump[77]: Process 76 (gnome-shell) of user 0 dumped core.",
+    "systemd[1]: systemd-journald.service: Watchdog timeout (limit 3min)!",
+    "systemd[1]: docker.service: start operation timed out. Terminating.",
+    "Failed to start nvidia-dcgm.service: Unit nvidia-dcgm.service not found.",
+    "Configured ffmpeg binary not found at /usr/bin/ffmpeg",
+]
+
+
+@pytest.mark.parametrize("text", ANOTHERS)
+def test_the_trouble_of_another_program_is_none_of_the_server(matcher: Matcher, text: str) -> None:
+    """Nor does a line alone wake a monitor; by itself it is not called harmless either."""
+    assert matcher.classify(text, whole_log=False, platform="host").class_ == "unknown"
+    assert list(matcher.troubles([text.replace("\n", " ")])) == []
+    around = "\n".join([*HEALTHY_START, *text.split("\n"), *TOKENS])
+    found = matcher.classify(around, whole_log=True, platform="host")
+    assert found.benign or found.hint
+    assert not found.certain or "ffmpeg" in text
+
+
+REGISTRY = (
+    'docker: Error response from daemon: Get "https://registry-1.docker.io/v2/": net/http: request canceled while waiting '
+    "for connection (Client.Timeout exceeded while awaiting headers)"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "class_"),
+    [
+        ("systemd-oomd[812]: Killed /user.slice/user-7.slice/app-firefox.scope due to memory pressure", "host_oom"),
+        ('earlyoom: sending SIGTERM to process 99 uid 1 "firefox": badness 900', "host_oom"),
+        ("kernel: Out of memory: Killed process 99 (node) total-vm:9kB", "host_oom"),
+        ("systemd[1]: nginx.service: systemd-oomd killed 3 process(es) in this unit.", "host_oom"),
+        ("systemd[1]: gemma.service: Main process exited, code=dumped, status=11/SEGV", "illegal_memory_access"),
+        ("systemd[1]: llm.service: Main process exited, code=killed, status=9/KILL", "host_oom"),
+        ("systemd[1]: inference@1.service: Failed with result 'signal'.", "engine_dead"),
+        ("mkdir: cannot create directory '/srv/lamp': Permission denied", "weights_unreadable"),
+        (REGISTRY, "image_pull_failed"),
+    ],
+)
+def test_what_may_be_the_servers_is_heard_and_not_certain(matcher: Matcher, line: str, class_: str) -> None:
+    for text in (line, "\n".join([*HEALTHY_START, *TOKENS, line])):
+        found = matcher.classify(text, whole_log=True, platform="host")
+        assert (found.class_, found.certain) == (class_, False)
+
+
+@pytest.mark.parametrize(
+    ("line", "class_"),
+    [
+        ("kernel: Out of memory: Killed process 99 (VLLM::Worker_TP) total-vm:9kB", "host_oom"),
+        ("systemd[1]: vllm.service: systemd-oomd killed 3 process(es) in this unit.", "host_oom"),
+        ("mkdir: cannot create directory '/root/.cache/huggingface': Permission denied", "weights_unreadable"),
+    ],
+)
+def test_what_names_the_server_is_certain(matcher: Matcher, line: str, class_: str) -> None:
+    found = matcher.classify(line, whole_log=True, platform="host")
+    assert (found.class_, found.certain) == (class_, True)
+    beside = f"kernel: Out of memory: Killed process 7 (node) total-vm:9kB\n{line}"
+    assert matcher.classify(beside, whole_log=True, platform="host").certain is (class_ == "host_oom")
+
+
+def test_a_device_that_is_no_accelerator_is_a_mistake_of_the_command(matcher: Matcher) -> None:
+    said = 'docker: Error response from daemon: error gathering device information while adding custom device "/dev/{}": no such file or directory'
+    for device, class_ in {"kfd": "no_gpu_visible", "dri/card0": "no_gpu_visible", "shm": "invalid_flag"}.items():
+        found = matcher.classify(said.format(device), whole_log=False, platform="host")
+        assert (found.class_, found.certain) == (class_, class_ == "no_gpu_visible")
+    assert not matcher.classify('adding custom device "/dev/shm"', whole_log=False, platform="host").certain
