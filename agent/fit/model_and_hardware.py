@@ -135,6 +135,8 @@ class TowerFacts:
         sharded: True when the tower is split under tensor parallelism.
         splittable: An item may be split over steps (the model does not attend to it as a whole).
         unseen: What its profile run takes was never recorded, and no relative tells.
+        unnamed: Layers whose name tells no tower are counted with it, so flags may leave less out than all of it; None:
+            not known, the profile is older than the distinction.
     """
 
     params: int
@@ -145,6 +147,7 @@ class TowerFacts:
     sharded: bool = False
     splittable: bool = False
     unseen: bool = False
+    unnamed: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -338,6 +341,8 @@ class VersionRules:
         overlaps_stages: Asynchronous scheduling adds one batch to those of the pipeline stages.
         lays_out_recurrent: How recurrent layers lie beside attention was read.
         aligns_recurrent_prefixes: Prefix caching can be switched on for recurrent layers; before, the flag is ignored.
+        needs_block_for_state: Graphs of whole steps need a block for the recurrent state of every sequence; None: not
+            known, for the versions before and after differ.
         keeps_mamba2_states: With prefix caching, Mamba 2 layers keep the state of every block.
         is_dated: Older than what a question without a version can mean; other platforms of it were not read.
         is_unread: Older than every version that was read; the rules are those of the oldest one.
@@ -379,6 +384,7 @@ class VersionRules:
     overlaps_stages: bool = False
     lays_out_recurrent: bool = True
     aligns_recurrent_prefixes: bool = True
+    needs_block_for_state: bool | None = False
     keeps_mamba2_states: bool = False
     is_dated: bool = False
     asked: str = ""

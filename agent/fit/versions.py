@@ -24,9 +24,9 @@ def over_versions(report: FitReport, others: Sequence[tuple[str, FitReport]]) ->
     able = [(version, other) for version, other in others if other.reason is not FitReason.UNSUPPORTED]
     differing = [version for version, other in able if other.fits is not report.fits]
     oldest = others[0][0] if others else "the newest known"
-    told = [f"vLLM's version was not given: the newest known; ranges of printed figures span {oldest} and later"]
+    notes = [f"vLLM's version was not given: the newest known; ranges of printed figures span {oldest} and later"]
     if differing:
-        told.append(f"the verdict differs under vLLM {', '.join(differing)}")
+        notes.append(f"the verdict differs under vLLM {', '.join(differing)}")
     seen = [report, *(other for _, other in able)]
     return replace(
         report,
@@ -36,7 +36,7 @@ def over_versions(report: FitReport, others: Sequence[tuple[str, FitReport]]) ->
         kv_tokens=_span([each.kv_tokens for each in seen]),
         kv_capacity_tokens=_span([each.kv_capacity_tokens for each in seen]),
         max_concurrency=_concurrency([each.max_concurrency for each in seen]),
-        assumptions=(*report.assumptions, *told),
+        assumptions=(*report.assumptions, *notes),
     )
 
 

@@ -126,8 +126,8 @@ def _quality(setup: Setup, before: Setup, demand: Demand) -> tuple[int, tuple[st
             share = parameters(model) / max(1, parameters(old))
             losses.append((_SMALLER + max(0, int(20 * (1 - share))), f"another size: {model.size} for {old.size}"))
         elif model.quant.bytes_per_param < old.quant.bytes_per_param:
-            told = f"weights as {model.quant.scheme} for {old.quant.scheme}"
-            losses.append((_STORED + int(2 * (old.quant.bytes_per_param - model.quant.bytes_per_param)), told))
+            loss = f"weights as {model.quant.scheme} for {old.quant.scheme}"
+            losses.append((_STORED + int(2 * (old.quant.bytes_per_param - model.quant.bytes_per_param)), loss))
     if setup.flags.language_model_only and not before.flags.language_model_only and demand.images is not False:
         losses.append((_IMAGES, "no images or sound: text only"))
     narrow = (setup.flags.kv_cache_dtype or "auto").startswith("fp8")

@@ -68,11 +68,11 @@ def _helps(base: Setup, eased: Demand) -> bool:
 def _too_dear(demand: Demand, options: Sequence[Option]) -> RuledOut:
     fast = [option.cost.decode_tokens_per_s[0] for option in options if option.cost.decode_tokens_per_s is not None]
     if demand.tokens_per_s is not None and (not fast or max(fast) < demand.tokens_per_s):
-        told = f"the fastest that fits is sure of {max(fast):.1f} tokens/s" if fast else "no rate is known"
-        return RuledOut(obstacle=Obstacle.SPEED, why=f"{told}, needed are {demand.tokens_per_s:g}")
+        fastest = f"the fastest that fits is sure of {max(fast):.1f} tokens/s" if fast else "no rate is known"
+        return RuledOut(obstacle=Obstacle.SPEED, why=f"{fastest}, needed are {demand.tokens_per_s:g}")
     prices = [option.cost.usd_per_h for option in options if option.cost.usd_per_h is not None]
-    told = f"this shape costs {min(prices):.2f} USD an hour" if prices else "the price of this shape is unknown"
-    return RuledOut(obstacle=Obstacle.BUDGET, why=f"{told}, the ceiling is {demand.usd_per_h}")
+    cheapest = f"this shape costs {min(prices):.2f} USD an hour" if prices else "the price of this shape is unknown"
+    return RuledOut(obstacle=Obstacle.BUDGET, why=f"{cheapest}, the ceiling is {demand.usd_per_h}")
 
 
 def _by_device(reports: Sequence[FitReport]) -> RuledOut:
@@ -81,12 +81,12 @@ def _by_device(reports: Sequence[FitReport]) -> RuledOut:
         first = reports[0]
         short = first.shortfall_bytes
         if short is None or not short.high:
-            told = first.assumptions[0] if first.assumptions else "a term is not modelled"
-            return RuledOut(obstacle=Obstacle.NOT_MODELLED, why=f"it cannot be told: {told}")
+            unknown = first.assumptions[0] if first.assumptions else "a term is not modelled"
+            return RuledOut(obstacle=Obstacle.NOT_MODELLED, why=f"it cannot be told: {unknown}")
     nearest = min(reports, key=lambda report: report.shortfall_bytes.high if report.shortfall_bytes else 2**62)
     if nearest.reason is FitReason.UNSUPPORTED:
-        told = nearest.assumptions[0] if nearest.assumptions else "vLLM refuses it"
-        return RuledOut(obstacle=Obstacle.UNSUPPORTED, why=told)
+        refusal = nearest.assumptions[0] if nearest.assumptions else "vLLM refuses it"
+        return RuledOut(obstacle=Obstacle.UNSUPPORTED, why=refusal)
     short = nearest.shortfall_bytes
     step = nearest.reason.value if nearest.fits is False else "the doubtful step"
     missing = f"{(short.best or short.high) / GIB:.2f} GiB" if short is not None else "memory"

@@ -222,7 +222,8 @@ def _shape(layers: tuple[LayerGroup, ...]) -> list[tuple[Any, ...]]:
 
 def _tower(count: TensorCount, group: TensorGroup, base: int) -> TowerFacts | None:
     held = count.by_group.get(group, 0)
-    return TowerFacts(params=held // base, unseen=True) if held else None
+    unnamed = group is TensorGroup.VISION and count.unnamed_bytes > 0
+    return TowerFacts(params=held // base, unseen=True, unnamed=unnamed) if held else None
 
 
 def _with_relative(facts: ModelFacts, known: tuple[ModelFacts, ...]) -> ModelFacts:
@@ -257,13 +258,17 @@ def _with_towers(facts: ModelFacts, known: tuple[ModelFacts, ...]) -> ModelFacts
     if not kin or facts.vision is None:
         return facts
     most = max(kin, key=lambda entry: (entry.vision and entry.vision.profile_bytes_per_token) or 0)
-    told = f"size and memory of a profiled image as for {most.name}"
-    return replace(facts, vision=_lend(facts.vision, most.vision), assumptions=(*facts.assumptions, told))
+    assumption = f"size and memory of a profiled image as for {most.name}"
+    return replace(facts, vision=_lend(facts.vision, most.vision), assumptions=(*facts.assumptions, assumption))
 
 
 def _lend(read: TowerFacts | None, kin: TowerFacts | None) -> TowerFacts | None:
     """What a relative's tower takes to profile, unless the tower that was read is larger."""
-    return read if read is None or kin is None or not _is_covered(read, kin) else replace(kin, params=read.params)
+    return (
+        read
+        if read is None or kin is None or not _is_covered(read, kin)
+        else replace(kin, params=read.params, unnamed=read.unnamed)
+    )
 
 
 def _is_covered(read: TowerFacts | None, kin: TowerFacts | None) -> bool:

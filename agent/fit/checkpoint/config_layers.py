@@ -77,7 +77,7 @@ def decoder_of(text: ConfigReader) -> Decoder:
         raise text.refuse(f"'num_hidden_layers' is {count}, want at most {_MAX_LAYERS}")
     types = _layer_types(text, count)
     strange = sorted({name for name in types if name not in _KINDS and name not in _NO_ATTENTION})
-    told = f"layers of type {strange[0][:60]!r} are not known here" if strange else _unread(text, frozenset(types))
+    why = f"layers of type {strange[0][:60]!r} are not known here" if strange else _unread(text, frozenset(types))
     shared_from = count - text.size("num_kv_shared_layers", 0)
     groups: Counter[LayerGroup] = Counter()
     for index, name in enumerate(types):
@@ -86,7 +86,7 @@ def decoder_of(text: ConfigReader) -> Decoder:
             shape = _feed_forward(text, shape, index=index, shares_kv=index >= shared_from)
         groups[shape] += 1
     layers = tuple(replace(shape, count=number) for shape, number in groups.items())
-    return Decoder(layers=layers, unmodelled=told)
+    return Decoder(layers=layers, unmodelled=why)
 
 
 def _unread(text: ConfigReader, types: frozenset[str]) -> str:

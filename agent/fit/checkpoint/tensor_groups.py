@@ -125,6 +125,7 @@ class TensorCount:
             and output head, which vLLM shares with the decoder, are not counted.
         total_bytes: All of it.
         total_tensors: How many.
+        unnamed_bytes: Layers beside the decoder whose name tells no tower, counted with the one for images.
     """
 
     by_group: Mapping[TensorGroup, int]
@@ -134,6 +135,7 @@ class TensorCount:
     guessing_bytes: int
     total_bytes: int
     total_tensors: int
+    unnamed_bytes: int = 0
 
 
 def count_tensors(tensors: Iterable[StoredTensor], *, decoder_layers: int, guessing_layers: int = 0) -> TensorCount:
@@ -152,7 +154,7 @@ def count_tensors(tensors: Iterable[StoredTensor], *, decoder_layers: int, guess
     by_dtype: Counter[str] = Counter()
     narrow: set[TensorGroup] = set()
     layers: set[int] = set()
-    guessing = 0
+    guessing = unnamed = 0
     placed = [(tensor, _place(tensor.name)) for tensor in tensors]
     decoder = _decoder_stack(placed, decoder_layers)
     for tensor, place in placed:
@@ -164,6 +166,7 @@ def count_tensors(tensors: Iterable[StoredTensor], *, decoder_layers: int, guess
             guessing += 0 if group in _SHARED else tensor.n_bytes
             continue
         by_group[group] += tensor.n_bytes
+        unnamed += tensor.n_bytes if stack != decoder else 0
         if _is_packed(tensor):
             narrow.add(group)
         if place is not None and stack == decoder:
@@ -176,6 +179,7 @@ def count_tensors(tensors: Iterable[StoredTensor], *, decoder_layers: int, guess
         guessing_bytes=guessing,
         total_bytes=sum(by_dtype.values()),
         total_tensors=len(placed),
+        unnamed_bytes=unnamed,
     )
 
 

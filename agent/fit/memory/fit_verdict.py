@@ -18,11 +18,13 @@ class Step:
         reason: What its failure is called.
         need: What it takes, from the optimistic to the pessimistic end.
         margin: What is left then: ``high`` at the optimistic end, ``low`` at the pessimistic one; negative is missing.
+        told: What a reader should know when it fails, where its reason does not say it.
     """
 
     reason: FitReason
     need: Bounds
     margin: Bounds
+    told: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,13 +59,15 @@ def decide(steps: Sequence[Step], verdict: Verdict) -> Outcome:
         fits, reason, notes = False, FitReason.UNSUPPORTED, verdict.refusals
     elif failed is not None and not verdict.doubts:
         # what is merely left out would need more still
-        fits, reason = False, failed.reason
+        fits, reason, notes = False, failed.reason, (failed.told,) if failed.told else ()
     elif verdict.flag_refusals:
         fits, reason, notes = False, FitReason.UNSUPPORTED, verdict.flag_refusals
     elif doubtful is not None or verdict.doubts or verdict.left_out:
         fits, reason = None, FitReason.UNKNOWN
-        at = () if doubtful is None else (f"the step {doubtful.reason.value} passes at one end of the ranges only",)
-        notes = (*at, *verdict.doubts, *verdict.left_out)
+        at: list[str] = []
+        if doubtful is not None:
+            at = [f"the step {doubtful.reason.value} passes at one end of the ranges only", doubtful.told]
+        notes = (*filter(None, at), *verdict.doubts, *verdict.left_out)
     return Outcome(fits=fits, reason=reason, required=required, shortfall=_missing(failed or doubtful), notes=notes)
 
 

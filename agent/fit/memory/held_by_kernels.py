@@ -5,14 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agent.fit.flags.flags import Flags
-from agent.fit.model_and_hardware import LINEAR_GROUPS, AcceleratorFacts, ModelFacts, VersionRules
+from agent.fit.model_and_hardware import (
+    LINEAR_GROUPS,
+    AcceleratorFacts,
+    AcceleratorKind,
+    ModelFacts,
+    TensorGroup,
+    VersionRules,
+)
 
 _HOPPER = 9
 _NATIVE_FP8 = (8, 9)
 _SCALES = 2 / 128
 """Bytes that a 16-bit scale for 128 parameters adds to each of them."""
 
+_LOADED_FP8 = 1.0005
+"""Bytes of a parameter that was quantised while loading, with its scales."""
+
 _TRITON_PADDING = (1, 64)
+_ROW_PADDING, _PADDED_MULTIPLE = 256, 512
 
 
 def as_kernels_hold_it(
@@ -24,20 +35,32 @@ def as_kernels_hold_it(
     65.97 where Marlin pads them). ``--quantization fp8`` keeps the linear layers of a 16-bit checkpoint in 8 bits
     (3.42 GiB printed for granite 4.0 micro by 0.11.0). Below compute capability 8.9 Marlin takes 8-bit floats, and a
     scale of a block of 128 x 128 becomes one of 16 bits for each 128 of a column (34.71 GiB printed for Qwen 3.5
-    35B-A3B-FP8 on an A100, 34.22 on a GB10); publishers of "dynamic" ones scale whole columns.
+    35B-A3B-FP8 on an A100, 34.22 on a GB10); publishers of "dynamic" ones scale whole columns. On ROCm rows of 8-bit
+    floats that are scaled by blocks are 256 bytes apart (29.38 GiB printed for Qwen 3.8 27B-FP8 on an MI355X, 28.54 on
+    an H100).
 
     Source: vllm/model_executor/layers/fused_moe/oracle/mxfp4.py of 0.19.0 to 0.25.1
     (mxfp4_round_up_hidden_size_and_intermediate_size), quantization/fp8.py, utils/marlin_utils_fp8.py
-    (prepare_fp8_moe_layer_for_marlin) of 0.19.0, read 2026-11-23.
+    (prepare_fp8_moe_layer_for_marlin) of 0.19.0, utils/fp8_utils.py (_maybe_pad_fp8_weight) of 0.18.0 to 0.33.0, read
+    2026-11-23.
     """
     if flags.quantization == "fp8" and model.quant.scheme == "bf16":
-        model = replace(model, quant=replace(model.quant, scheme="fp8", bytes_per_param=1.0005, groups=LINEAR_GROUPS))
+        model = _quantised_while_loading(model)
+    elif model.quant.scheme.startswith("fp8") and accelerator.kind is AcceleratorKind.ROCM:
+        model = _padded_for_rocm(model, flags)
     elif model.quant.scheme.startswith("fp8") and accelerator.compute_capability is not None:
         model = _scaled_for_marlin(model, accelerator)
     if not rules.keeps_mxfp4_unpadded or (accelerator.compute_capability or (0, 0))[0] != _HOPPER:
         return model
     layers = (replace(each, expert_padding=_TRITON_PADDING if each.expert_padding else None) for each in model.layers)
     return replace(model, layers=tuple(layers))
+
+
+def _quantised_while_loading(model: ModelFacts) -> ModelFacts:
+    quant = replace(model.quant, scheme="fp8", bytes_per_param=_LOADED_FP8, groups=LINEAR_GROUPS)
+    share = _LOADED_FP8 / model.quant.base_bytes_per_param
+    measured = ((group, int(size * share) if group in LINEAR_GROUPS else size) for group, size in model.measured_bytes)
+    return replace(model, quant=quant, measured_bytes=tuple(measured))
 
 
 def _scaled_for_marlin(model: ModelFacts, accelerator: AcceleratorFacts) -> ModelFacts:
@@ -47,3 +70,24 @@ def _scaled_for_marlin(model: ModelFacts, accelerator: AcceleratorFacts) -> Mode
     kept = tuple((group, size) for group, size in model.measured_bytes if group not in LINEAR_GROUPS)
     quant = replace(model.quant, bytes_per_param=model.quant.bytes_per_param + _SCALES)
     return replace(model, quant=quant, measured_bytes=(*wider, *kept))
+
+
+def _padded_for_rocm(model: ModelFacts, flags: Flags) -> ModelFacts:
+    """Rows of the linear layers but the experts', each with its padding; VLLM_ROCM_FP8_PADDING=0 leaves it out."""
+    if "dynamic" in model.name.lower():
+        return model
+    added = {group: _share_of_padding(model.hidden) for group in (TensorGroup.ATTENTION, TensorGroup.RECURRENT)}
+    if dense := max((layer.intermediate for layer in model.layers), default=0):
+        down = _share_of_padding(dense // flags.tp)
+        added[TensorGroup.MLP] = (2 * _share_of_padding(model.hidden) + down) / 3
+    added = {group: share for group, share in added.items() if share and group in model.quant.groups}
+    widths = dict(model.quant.widths)
+    for group, share in added.items():
+        widths[group] = widths.get(group, model.quant.bytes_per_param) + share
+    measured = tuple((group, int(size * (1 + added.get(group, 0)))) for group, size in model.measured_bytes)
+    quant = replace(model.quant, widths=tuple(widths.items()), uncertainty=max(0.05, model.quant.uncertainty))
+    return replace(model, quant=quant, measured_bytes=measured)
+
+
+def _share_of_padding(row: int) -> float:
+    return _ROW_PADDING / row if row and row % _PADDED_MULTIPLE == 0 else 0.0

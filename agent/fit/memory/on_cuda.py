@@ -16,18 +16,24 @@ from agent.fit.memory.overheads import (
     SOURCE,
     activation_peak,
     assistant_weights,
+    delta_kernel_memory,
     descriptor_memory,
     draft_allowance,
     graph_estimate,
     graph_memory,
+    is_assisted,
+    is_counted,
     non_torch,
     sampler_warm_up,
 )
-from agent.fit.memory.support import Verdict, assumptions_of, is_assisted, is_counted
-from agent.fit.memory.weights import plan_weights
-from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts, VersionRules
+from agent.fit.memory.support import Verdict, assumptions_of
+from agent.fit.memory.weights import WeightPlan, plan_weights
+from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, AttentionKind, ModelFacts, VersionRules
 from agent.fit.needs import Needs
 from agent.fit.report import FitReason, FitReport, Overheads
+
+_WHOLE_STEPS = frozenset({"FULL", "FULL_DECODE_ONLY"})
+"""Modes of graphs that no level of optimisation gives up."""
 
 ESTIMATE_ERROR_BYTES = GIB // 10
 """How far the captured graphs may exceed the estimate that was subtracted for them."""
@@ -44,7 +50,7 @@ class Terms:
     total: Bounds
     context: Bounds
     weights: Bounds
-    transient: int
+    transient: Bounds
     activations: Bounds
     non_torch: Bounds
     graphs: Bounds
@@ -93,7 +99,8 @@ def predict_on_cuda(
     layout = _layout(model, flags, rules, draft)
     pool = fill_pool(layout, terms.pool, flags, rules, run=run, needs=needs)
     profiled = _blocks_of_graph_profile(model, accelerator, rules, run) * layout.bytes_per_block
-    outcome = decide(_steps(terms, pool, auto=run.auto_length, graph_profile=profiled), verdict)
+    steps = _steps(terms, pool, auto=run.auto_length, graph_profile=profiled)
+    outcome = decide([*steps, *_states(layout, pool, flags, rules, run)], verdict)
     return FitReport(
         fits=outcome.fits,
         reason=outcome.reason,
@@ -107,7 +114,7 @@ def predict_on_cuda(
         kv_capacity_tokens=pool.capacity,
         max_concurrency=pool.concurrency,
         overheads=Overheads(
-            load_transient=Bounds.exactly(terms.transient),
+            load_transient=terms.transient,
             activations=terms.activations,
             non_torch=terms.non_torch,
             cuda_graphs=terms.graphs,
@@ -157,6 +164,7 @@ def _terms(
     weights = independent_sum((weights, accelerator.load_bytes))
     beyond = _samples_beyond_profile(model, rules)
     activations = activation_peak(model, flags, run, native_sampler=rules.native_sampler, plain_sampling=beyond)
+    kernels = descriptor_memory(model, accelerator, rules) + delta_kernel_memory(model, accelerator)
     low, best, high = (ceil(part * run.utilisation) for part in (total.low, total.best, total.high))
     return Terms(
         total=total,
@@ -164,9 +172,9 @@ def _terms(
         if flags.world > 1
         else accelerator.context_bytes,
         weights=weights,
-        transient=plan.transient_bytes,
+        transient=_transient(model, held, plan, flags, rules),
         activations=activations,
-        non_torch=non_torch(accelerator, flags) + descriptor_memory(model, accelerator, rules),
+        non_torch=non_torch(accelerator, flags) + kernels,
         graphs=graph_memory(model, flags, run, flash_2=_keeps_flash_2_buffers(model, accelerator, rules)),
         draft=draft_allowance(flags, assisted=assisted, counted=draft is not None or is_counted(model, flags)),
         applied=_applied(accelerator, graph_estimate(model, flags, run), rules),
@@ -175,6 +183,19 @@ def _terms(
         warm_up=sampler_warm_up(model, run, accelerator, activations) if beyond else Bounds.exactly(0),
         counts_context=rules.counts_context,
     )
+
+
+def _transient(model: ModelFacts, held: ModelFacts, plan: WeightPlan, flags: Flags, rules: VersionRules) -> Bounds:
+    """What loading takes and gives back. Quantising while loading may hold everything in 16 bits first.
+
+    Source: vllm/model_executor/layers/quantization/fp8.py of 0.18.0 to 0.33.0 goes layer by layer, read 2026-11-23;
+    whether older versions do was not read.
+    """
+    if held.quant.scheme == model.quant.scheme:
+        return Bounds.exactly(plan.transient_bytes)
+    whole = plan_weights(model, flags, rules, batched_tokens=0)
+    high = max(0, whole.loaded.high - plan.loaded.low) + plan.transient_bytes
+    return Bounds(low=plan.transient_bytes, best=plan.transient_bytes, high=high)
 
 
 def _samples_beyond_profile(model: ModelFacts, rules: VersionRules) -> bool:
@@ -228,7 +249,7 @@ def _keeps_flash_2_buffers(model: ModelFacts, accelerator: AcceleratorFacts, rul
 def _steps(terms: Terms, pool: Pool, *, auto: bool, graph_profile: int) -> list[Step]:
     """The steps of start-up in their order."""
     t = terms
-    loading = independent_sum((t.weights, Bounds.exactly(t.transient), t.context))
+    loading = independent_sum((t.weights, t.transient, t.context))
     profiling = independent_sum((t.weights, t.activations, t.non_torch, t.context))
     asking = Step(reason=FitReason.FREE_MEMORY, need=t.budget, margin=_unasked(t) - t.context)
     steps = [
@@ -245,6 +266,30 @@ def _steps(terms: Terms, pool: Pool, *, auto: bool, graph_profile: int) -> list[
         demand = Bounds.exactly(pool.demand_bytes)
         steps.append(Step(reason=FitReason.ONE_REQUEST, need=demand, margin=pool.usable - demand))
     return [*steps, _capture(t)]
+
+
+def _states(layout: KvLayout, pool: Pool, flags: Flags, rules: VersionRules, run: Effective) -> list[Step]:
+    """A block for the state of each sequence, asked for before graphs of whole steps are captured.
+
+    Guessed tokens and lower levels of optimisation may leave only graphs of parts of a step or none, which do without:
+    then it fails at one end alone, as where the versions before and after the one asked for differ.
+
+    Source: vllm/config/compilation.py resolve_cudagraph_mode_and_sizes of 0.25.1, 0.27.0, 0.30.0 and 0.33.0; 0.19.0 and
+    0.19.1 capture fewer sizes instead, and 0.23.1 printed it already; vLLM pull request 38270; for the levels
+    OPTIMIZATION_LEVEL_01 in vllm/config/vllm.py of 0.20.1 to 0.33.0, where other modes of compilation than vLLM's own
+    give up graphs that need one; read 2026-11-23.
+    """
+    recurrent = any(cache.kind is AttentionKind.RECURRENT for cache in layout.caches)
+    asked = rules.needs_block_for_state is not False and recurrent and run.captured
+    if not asked or flags.cudagraph_mode == "PIECEWISE":
+        return []
+    need = Bounds.exactly(run.max_num_seqs * layout.bytes_per_block)
+    margin = pool.kv_bytes - need
+    low_level = flags.compilation_level in {1, 2} and flags.cudagraph_mode not in _WHOLE_STEPS
+    if rules.needs_block_for_state is None or low_level or flags.speculative_config is not None:
+        margin = replace(margin, best=max(0, margin.best), high=max(0, margin.high))
+    told = f"each of max_num_seqs {run.max_num_seqs} needs a block of the KV cache for its recurrent state"
+    return [Step(reason=FitReason.GRAPH_CAPTURE, need=need, margin=margin, told=told)]
 
 
 def _unasked(t: Terms) -> Bounds:

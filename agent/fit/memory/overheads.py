@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent.fit.bounds import GIB, MIB, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
+from agent.fit.memory.kv_cache import own_mtp
 from agent.fit.memory.weights import tower_is_built, tower_share
 from agent.fit.model_and_hardware import (
     AcceleratorFacts,
@@ -26,6 +27,7 @@ TRITON_SAMPLER_BYTES_PER_LOGIT = 20.0
 """Most the kernels of older cards are taken to need per logit: scores in 4 bytes, copied for penalties and sums."""
 
 _FLASHINFER_SAMPLER = (9, 0)
+_HOPPER = (9, 0)
 _BLACKWELL = (10, 0)
 _MOST_MULTIPROCESSORS = 192
 _GRAPH_LAYERS = 32
@@ -34,6 +36,7 @@ _GRAPH_LAYERS = 32
 _FLASH_2_LAYERS = 36
 """Depth of the models whose FlashAttention 2 buffers were recorded."""
 
+_DRAFTLESS = frozenset({"ngram", "ngram_gpu", "suffix"})
 _NONE = Bounds.exactly(0)
 
 ENCODER_BATCH_BYTES = int(0.63 * GIB)
@@ -118,29 +121,61 @@ def descriptor_memory(model: ModelFacts, accelerator: AcceleratorFacts, rules: V
     Source: vllm/model_executor/layers/fla/ops/utils.py (is_tma_supported) of 0.17.1 to 0.23.0, read 2026-11-23; issue
     36973 and pull request 37088 of vllm-project/vllm.
     """
-    states = [layer.recurrent for layer in model.layers if layer.recurrent is not None]
-    deltas = any(state.ssm_elements and not state.is_mamba2 for state in states)
-    if not (rules.sets_descriptors_aside and deltas and accelerator.supports(_BLACKWELL)):
+    if not (rules.sets_descriptors_aside and _has_delta_nets(model) and accelerator.supports(_BLACKWELL)):
         return _NONE
     count = accelerator.multiprocessors
     low, best, high = (int((count or _MOST_MULTIPROCESSORS) * share * MIB) for share in (20.5, 21.9, 22.5))
     return Bounds(low=0 if count is None else low, best=best, high=high)
 
 
+def delta_kernel_memory(model: ModelFacts, accelerator: AcceleratorFacts) -> Bounds:
+    """What FlashInfer's kernels of gated delta nets may keep on Hopper, which alone takes them without being asked.
+
+    Recorded with Qwen 3.6 and 3.8 27B: 0.8, 1.8 and 4.9 GiB less were left than without them (694 blocks of 49 MiB on
+    an H100 under 0.27.1).
+
+    Source: vllm/model_executor/layers/mamba/gdn/qwen_gdn_linear_attn.py _resolve_gdn_prefill_backend, version 0.27.0,
+    read 2026-11-23.
+    """
+    on_hopper = accelerator.kind is AcceleratorKind.CUDA and accelerator.compute_capability == _HOPPER
+    return Bounds(low=0, best=0, high=5 * GIB) if on_hopper and _has_delta_nets(model) else _NONE
+
+
+def _has_delta_nets(model: ModelFacts) -> bool:
+    states = [layer.recurrent for layer in model.layers if layer.recurrent is not None]
+    return any(state.ssm_elements and not state.is_mamba2 for state in states)
+
+
 def non_torch(accelerator: AcceleratorFacts, flags: Flags) -> Bounds:
     """Libraries' own memory that grows while starting: cuBLAS, attention workspaces, NCCL buffers with TP.
 
-    Where host and device share their memory, the host's own growth is counted too, that of Ray and of a second machine
-    more (13.4 and 63.2 GiB were left where 15.6 and 65.4 were the least expected; vLLM 0.10.1.1). On ROCm two recorded
-    start-ups of Radeons (vLLM 0.10.2 and 0.16) leave 0.9 and 2.5 GiB that CUDA does not take.
+    Where host and device share their memory, the host's own growth is counted too (two start-ups alike but for the
+    checkpoint's name left 40.6 and 44.0 GiB; vLLM 0.20), that of Ray and of a second machine more (13.4 and 63.2
+    GiB were left where 15.6 and 65.4 were the least expected; vLLM 0.10.1.1). On ROCm two recorded start-ups of
+    Radeons (vLLM 0.10.2 and 0.16) leave 0.9 and 2.5 GiB that CUDA does not take.
     """
     if accelerator.kind is AcceleratorKind.ROCM:
         return Bounds(low=GIB // 16, best=GIB, high=int(2.8 * GIB)) + (
             accelerator.peer_bytes if flags.tp > 1 else _NONE
         )
-    shared = (7 if flags.tp > 1 else 4) * GIB if accelerator.unified else 0
+    shared = (7 if flags.tp > 1 else 6) * GIB if accelerator.unified else 0
     alone = Bounds(low=GIB // 16, best=GIB // 4, high=GIB // 2 + shared)
     return alone + accelerator.peer_bytes if flags.tp > 1 else alone
+
+
+def is_counted(model: ModelFacts, flags: Flags) -> bool:
+    """True when guessing tokens takes no memory beyond what is counted from the model's own facts."""
+    asked = flags.speculative_config
+    if asked is None or asked.method in _DRAFTLESS or own_mtp(model, flags) is not None:
+        return True
+    return is_assisted(model, flags)
+
+
+def is_assisted(model: ModelFacts, flags: Flags) -> bool:
+    """True for a Gemma 4 with its assistant, a small decoder without a cache of its own."""
+    asked = flags.speculative_config
+    named = asked is not None and (asked.method == "mtp" or "assistant" in asked.model)
+    return named and model.assistant_bytes is not None
 
 
 def assistant_weights(model: ModelFacts, flags: Flags) -> Bounds:

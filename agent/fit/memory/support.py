@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from agent.errors import InputRejected
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
-from agent.fit.memory.kv_cache import BYTE_CACHES, PLAIN_CACHES, own_mtp
+from agent.fit.memory.kv_cache import BYTE_CACHES, PLAIN_CACHES
+from agent.fit.memory.overheads import is_counted
 from agent.fit.memory.weights import tower_is_built
 from agent.fit.model_and_hardware import (
     AcceleratorFacts,
@@ -37,7 +38,10 @@ _KERNEL_BLOCK = 16
 _FEW_GRAPHS = 16
 """Largest captured size at which graphs of NVFP4 experts were seen to take no more; at the default they took much."""
 
-_DRAFTLESS = frozenset({"ngram", "ngram_gpu", "suffix"})
+_UNNAMED = {
+    True: ("layers beside the decoder have a name that tells no tower: they may be loaded still",),
+    None: ("whether all layers beside the decoder are a tower's was not recorded: read the checkpoint again",),
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,6 +129,10 @@ def judge(
         place.append(f"{model.architecture} needs vLLM {model.min_vllm} or newer")
     _judge_lengths(model, flags, run, needs, findings)
     _judge_item(rules, run, findings)
+    quantises = model.quant.scheme == "bf16" and flags.quantization not in {None, "auto", "none"}
+    counted = flags.quantization == "fp8" and model.served_bytes is None and accelerator.supports(_FP8_CACHE)
+    if quantises and not counted:
+        findings.doubts.append(f"quantising while loading (--quantization {flags.quantization}) is not modelled here")
     if accelerator.kind is AcceleratorKind.CUDA:
         _judge_device(model, accelerator, flags, rules, findings)
         _judge_sparse(model, accelerator, flags, findings)
@@ -157,12 +165,28 @@ def _judge_model(model: ModelFacts, flags: Flags, rules: VersionRules, findings:
     unseen = [group.value for group, tower in towers if tower and tower.unseen and tower_is_built(group, tower, flags)]
     if unseen and not flags.skip_mm_profiling:
         findings.left_out.append(f"what the profile run of its {' and '.join(unseen)} tower takes was not recorded")
+    if model.vision and not tower_is_built(TensorGroup.VISION, model.vision, flags):
+        findings.left_out.extend(_UNNAMED.get(model.vision.unnamed, ()))
+    _judge_hybrid_cache(model, flags, rules, findings)
     mamba2 = any(layer.recurrent is not None and layer.recurrent.is_mamba2 for layer in model.layers)
     asked = rules.caches_recurrent_prefixes if flags.enable_prefix_caching is None else flags.enable_prefix_caching
     if mamba2 and rules.keeps_mamba2_states and asked:
         findings.doubts.append(
             "with prefix caching Mamba 2 layers keep the state of every block, which is not modelled"
         )
+
+
+def _judge_hybrid_cache(model: ModelFacts, flags: Flags, rules: VersionRules, findings: _Findings) -> None:
+    """Recurrent states and keys cannot be held as one kind of cache, which is all there is without the manager.
+
+    Source: unify_hybrid_kv_cache_specs in vllm/v1/core/kv_cache_utils.py of 0.18.0, 0.19.0, 0.19.1, 0.20.1, 0.25.1,
+    0.27.0 and 0.30.0, and in kv_cache_planning.py of 0.33.0; vLLM issue 42911; read 2026-11-23.
+    """
+    mixed = len({layer.recurrent is None for layer in model.layers if layer.owns_kv}) > 1
+    if mixed and flags.disable_hybrid_kv_cache_manager:
+        read = not rules.assumptions and not _older(rules.asked or rules.version, "0.18.0")
+        place = findings.refusals if read else findings.doubts
+        place.append("with --disable-hybrid-kv-cache-manager recurrent layers cannot share a cache with attention")
 
 
 def _keeps_a_whole_video(model: ModelFacts, flags: Flags, rules: VersionRules) -> bool:
@@ -354,23 +378,6 @@ def _judge_flags(
         findings.doubts.append("experts over data-parallel ranks are not modelled")
     if flags.pp > 1:
         findings.notes.append("pipeline stages are taken as even; the first one, with embedding and towers, is shown")
-    if flags.quantization is not None and model.quant.scheme == "bf16" and flags.quantization not in {"auto", "none"}:
-        findings.doubts.append(f"quantising while loading (--quantization {flags.quantization}) is not modelled")
-
-
-def is_counted(model: ModelFacts, flags: Flags) -> bool:
-    """True when guessing tokens takes no memory beyond what is counted from the model's own facts."""
-    asked = flags.speculative_config
-    if asked is None or asked.method in _DRAFTLESS or own_mtp(model, flags) is not None:
-        return True
-    return is_assisted(model, flags)
-
-
-def is_assisted(model: ModelFacts, flags: Flags) -> bool:
-    """True for a Gemma 4 with its assistant, a small decoder without a cache of its own."""
-    asked = flags.speculative_config
-    named = asked is not None and (asked.method == "mtp" or "assistant" in asked.model)
-    return named and model.assistant_bytes is not None
 
 
 def _older(version: str, floor: str) -> bool:

@@ -382,3 +382,13 @@ def test_a_tower_of_an_unknown_name_is_one_that_nobody_saw_profiled(ask_of):
     facts = profile(PLAIN, [*DECODER, *blocks]).facts
     assert (facts.vision.params, facts.vision.unseen, facts.mtp) == (5 * 64 * 64, True, None)
     assert ask_of(facts, "").fits is None
+
+
+def test_layers_of_an_unknown_name_may_be_loaded_though_towers_are_left_out(ask_of):
+    """Counted with the tower, they would leave the weights too light, and a server would be said to fit that does not."""
+    blocks = [(f"eyes.blocks.{number}.mlp.fc1.weight", "BF16", [64, 64]) for number in range(5)]
+    named = [("model.visual.patch.weight", "BF16", [64, 64])]
+    strange, known = (profile(PLAIN, [*DECODER, *more]).facts for more in (blocks, named))
+    assert ask_of(strange, "--language-model-only").fits is None
+    assert any("no tower" in told for told in ask_of(strange, "--language-model-only").assumptions)
+    assert ask_of(known, "--language-model-only").fits is True

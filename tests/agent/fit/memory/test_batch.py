@@ -105,3 +105,8 @@ def test_what_overlaps_is_the_last_word_of_platform_task_and_executor(catalogue,
     """VLLM 0.32 config/vllm.py 577-589 and 1584-1644, platforms/cpu.py 331."""
     parsed, device = parse_flags(flags), catalogue.accelerator(accelerator)
     assert batches_in_flight(device.kind, parsed, catalogue.rules(vllm)) == batches
+
+
+def test_a_card_whose_size_nvml_does_not_tell_gets_the_batch_of_small_cards(ask):
+    report = ask("Qwen/Qwen3-8B", "nvidia-gb10", "")
+    assert (report.max_num_batched_tokens, report.max_num_seqs) == (2048, 256)

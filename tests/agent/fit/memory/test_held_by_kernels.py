@@ -1,14 +1,16 @@
 """What kernels add to a checkpoint's bytes, and where they do not."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.fit.bounds import GIB, MIB
-from agent.fit.flags.flags import Flags
+from agent.fit.flags.flags import Flags, parse_flags
 from agent.fit.memory.held_by_kernels import as_kernels_hold_it
-from agent.fit.memory.weights import plan_weights
+from agent.fit.memory.predict import predict
+from agent.fit.memory.weights import device_tensors, plan_weights
 from agent.fit.model_and_hardware import TensorGroup
 
 CATALOGUE = load_fit_catalogue()
@@ -33,3 +35,34 @@ def test_scales_of_marlin_are_added_to_bytes_that_were_read_too():
     model = replace(CATALOGUE.models.find("Qwen/Qwen3-8B-FP8"), measured_bytes=((TensorGroup.MLP, 128 * MIB),))
     held = as_kernels_hold_it(model, CATALOGUE.accelerator("nvidia-a100-80gb"), Flags(), CATALOGUE.rules("0.33"))
     assert dict(held.measured_bytes)[TensorGroup.MLP] == 130 * MIB
+
+
+@pytest.mark.parametrize(("card", "gib"), [("amd-mi355x", 29.38), ("nvidia-h100-80gb", 28.54)])
+def test_rows_of_eight_bit_floats_lie_apart_on_rocm(card, gib):
+    model, rules = CATALOGUE.models.find("Qwen/Qwen3.8-27B-FP8"), CATALOGUE.rules("0.20.2")
+    held = as_kernels_hold_it(model, CATALOGUE.accelerator(card), Flags(), rules)
+    plan = plan_weights(held, Flags(), rules, batched_tokens=2048).loaded
+    assert plan.best / GIB == pytest.approx(gib, rel=0.006)
+    assert plan.low / GIB < 28.5  # a variable of the environment leaves the padding out
+
+
+def test_rows_that_were_read_lie_apart_on_rocm_too():
+    model = replace(CATALOGUE.models.find("Qwen/Qwen3-8B-FP8"), measured_bytes=((TensorGroup.ATTENTION, 128 * MIB),))
+    held = as_kernels_hold_it(model, CATALOGUE.accelerator("amd-mi300x"), Flags(), CATALOGUE.rules("0.33"))
+    assert dict(held.measured_bytes)[TensorGroup.ATTENTION] == 136 * MIB
+
+
+@pytest.mark.parametrize(("name", "card"), [("Qwen/Qwen3-32B", "nvidia-l40s"), ("Qwen/Qwen3.5-27B", "nvidia-l40s")])
+def test_bytes_that_were_read_are_quantised_while_loading_as_counted_ones_are(name, card):
+    """Once 61 GiB in 16 bits were taken for Qwen3 32B with --quantization fp8, and it was said not to fit an L40S."""
+    known, rules = CATALOGUE.models.find(name), CATALOGUE.rules("0.27.0")
+    groups: Counter[TensorGroup] = Counter()
+    for tensor in device_tensors(known, Flags()):
+        groups[tensor.group] += tensor.params * 2
+    flags = parse_flags("--max-model-len 8192 --quantization fp8")
+    counted, read = (
+        predict(model, CATALOGUE.accelerator(card), 1, flags, rules)
+        for model in (known, replace(known, measured_bytes=tuple(groups.items())))
+    )
+    assert read.weights_bytes.best == pytest.approx(counted.weights_bytes.best, rel=0.002)
+    assert (read.fits, read.reason) == (counted.fits, counted.reason)

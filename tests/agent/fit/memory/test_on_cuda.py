@@ -129,9 +129,9 @@ def test_the_runner_that_profiles_its_sampler_leaves_no_doubt(ask):
 
     The recorded failure of such a model had asked for V2 (vllm-project/vllm pull request 48601).
     """
-    flags = "--max-model-len 8192 --language-model-only --kv-cache-dtype fp8"
+    flags = "--max-model-len 8192 --language-model-only --kv-cache-dtype fp8 -cc.cudagraph_mode PIECEWISE"
     old, between, new = (
-        ask("Qwen/Qwen3.6-35B-A3B", "nvidia-h100-80gb", flags, vllm=version).fits
+        ask("Qwen/Qwen3.6-35B-A3B", "nvidia-rtx-pro-6000", flags, vllm=version).fits
         for version in ("0.27", "0.29", "0.33")
     )
     assert (old, between, new) == (True, None, None)
@@ -219,3 +219,70 @@ def test_short_blocks_and_the_second_runner_leave_the_graph_profile_alone(ask):
         ("google/gemma-4-12B-it", "0.23.0"),
     ):
         assert ask(model, "nvidia-rtx-5090", "--max-model-len 4096", vllm=version).fits is True
+
+
+def test_every_sequence_needs_a_block_for_its_recurrent_state(ask):
+    """Recorded on one H100: "max_num_seqs (1024) exceeds available Mamba cache blocks (694)"."""
+    model, given = "Qwen/Qwen3.8-27B-FP8", "--max-model-len 8192 --gpu-memory-utilization 0.90"
+    failed = ask(model, "nvidia-h100-80gb", given, vllm="0.27.1")
+    assert (failed.fits, failed.reason.value) == (False, "graph_capture")
+    assert failed.num_gpu_blocks.low <= 694 <= failed.num_gpu_blocks.high
+    assert any("max_num_seqs 1024 needs a block" in told for told in failed.assumptions)
+    for more in ("--max-num-seqs 512", "--enforce-eager", "-cc.cudagraph_mode PIECEWISE"):
+        assert ask(model, "nvidia-h100-80gb", f"{given} {more}", vllm="0.27.1").fits is True
+    # fewer sizes are captured before 0.20
+    assert ask(model, "nvidia-h100-80gb", given, vllm="0.19.0").fits is not False
+    assert ask("Qwen/Qwen3-32B-FP8", "nvidia-h100-80gb", given, vllm="0.27.1").fits is not False
+
+
+def test_a_given_pool_holds_every_recurrent_state_too(ask):
+    model, given = "Qwen/Qwen3.8-27B-FP8", "--max-model-len 8192 --kv-cache-memory-bytes 8G"
+    assert ask(model, "nvidia-h100-80gb", given, vllm="0.27.1").fits is False
+    assert ask(model, "nvidia-h100-80gb", f"{given} --max-num-seqs 64", vllm="0.27.1").fits is True
+
+
+def test_guessed_tokens_may_leave_no_graphs_of_whole_steps(ask):
+    guessing = '--speculative-config \'{"method":"mtp","num_speculative_tokens":2}\''
+    flags = f"--max-model-len 8192 --kv-cache-memory-bytes 8G {guessing}"
+    report = ask("Qwen/Qwen3.8-27B-FP8", "nvidia-h100-80gb", flags, vllm="0.27.1")
+    assert report.fits is None
+    assert any("needs a block" in told for told in report.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("version", "fits"),
+    [
+        ("0.19.0", True),
+        ("0.19.1", True),
+        ("0.19.2rc1.dev134+gfe9c3d6c5", None),
+        ("0.20.0rc1.dev7", None),
+        ("0.20.0", False),
+        ("0.20.1+cu129", False),
+        ("0.22.0", False),
+    ],
+)
+def test_a_build_between_two_rules_for_recurrent_states_cannot_be_told(ask, version, fits):
+    """A build from the main branch after 0.19 may already refuse what 0.20.0 does: 1,024 sequences, some 600 blocks."""
+    flags = "--max-model-len 8192 --max-num-seqs 1024 --language-model-only"
+    report = ask("Qwen/Qwen3.5-27B", "nvidia-rtx-pro-6000", flags, vllm=version)
+    assert report.fits is fits
+    assert any("needs a block" in told for told in report.assumptions) is (fits is not True)
+    assert ask("Qwen/Qwen3.5-27B", "nvidia-rtx-pro-6000", f"{flags} --max-num-seqs 256", vllm=version).fits is True
+
+
+@pytest.mark.parametrize(
+    ("given", "fits"),
+    [
+        ("-O1", None),
+        ("-cc.mode 1", None),
+        ("-cc.mode 2", None),
+        ("-O1 -cc.cudagraph_mode FULL_AND_PIECEWISE", None),
+        ("-O1 -cc.cudagraph_mode FULL_DECODE_ONLY", False),
+        ("-O1 -cc.cudagraph_mode PIECEWISE", True),
+        ("-O0", True),
+        ("-O3", False),
+    ],
+)
+def test_lower_levels_of_optimisation_may_capture_no_graphs_of_whole_steps(ask, given, fits):
+    flags = f"--max-model-len 8192 --max-num-seqs 1024 --language-model-only {given}"
+    assert ask("Qwen/Qwen3.5-27B", "nvidia-rtx-pro-6000", flags, vllm="0.27.0").fits is fits

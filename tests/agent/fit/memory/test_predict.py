@@ -368,3 +368,19 @@ def test_one_prediction_takes_far_less_than_50_ms(ask):
     for _ in range(20):
         ask(QAT_31B, "nvidia-l4", "--max-model-len 8192")
     assert time.process_time() - began < 20 * 0.05
+
+
+def test_quantising_while_loading_is_answered_where_16_bits_would_fit_too(ask):
+    """Qwen 3 30B-A3B printed 29.08 GiB; whether all of it is in 16 bits first depends on the version."""
+    large, small, older, other = (
+        ask("Qwen/Qwen3-30B-A3B-Instruct-2507", card, f"--max-model-len 8192 --quantization {method}", vllm="0.23")
+        for card, method in (
+            ("nvidia-h100-80gb", "fp8"),
+            ("nvidia-l40s", "fp8"),
+            ("nvidia-a100-80gb", "fp8"),
+            ("nvidia-h100-80gb", "bitsandbytes"),
+        )
+    )
+    assert large.weights_bytes.best / GIB == pytest.approx(29.08, rel=0.01)
+    assert (large.fits, small.fits, older.fits, other.fits) == (True, None, None, None)
+    assert ask("Qwen/Qwen3-32B", "nvidia-l4", "--max-model-len 8192 --quantization fp8", vllm="0.23").fits is False

@@ -1,8 +1,13 @@
 """Refusals, doubts and assumptions are told apart."""
 
+from dataclasses import replace
+
 import pytest
 
-from agent.fit.bounds import GIB
+from agent.fit.bounds import GIB, Bounds
+from agent.fit.flags.flags import parse_flags
+from agent.fit.memory.predict import predict
+from agent.fit.model_and_hardware import TowerFacts
 
 
 @pytest.mark.parametrize(
@@ -56,7 +61,7 @@ def test_memory_that_fails_for_certain_is_told_before_a_flag_that_is_refused(ask
         "--offload-group-size 4",
         "--never-heard-of 3",
         "--dtype float32",
-        "--quantization fp8",
+        "--quantization torchao",
         "--dtype weird",
         "--kv-cache-dtype weird",
         "--kv-cache-dtype nvfp4",
@@ -178,13 +183,54 @@ def test_graphs_of_experts_in_nvfp4_are_a_doubt_on_workstation_cards_before_0_19
     assert any("graphs of NVFP4 experts" in told for told in report.assumptions) is (fits is None)
 
 
-def test_quantising_at_load_is_counted_and_never_called_safe(ask):
+def test_quantising_at_load_is_counted_and_safe_only_where_8_bit_floats_are_native(ask):
+    plain, narrow, older = (
+        ask("Qwen/Qwen3-8B", card, f"--max-model-len 8192 {flags}")
+        for card, flags in (
+            ("nvidia-h100-80gb", ""),
+            ("nvidia-h100-80gb", "--quantization fp8"),
+            ("nvidia-a100-80gb", "--quantization fp8"),
+        )
+    )
+    assert (plain.fits, narrow.fits, older.fits) == (True, True, None)
+    assert narrow.weights_bytes.best < 0.65 * plain.weights_bytes.best
+
+
+def test_weights_known_only_as_printed_are_not_quantised_by_arithmetic(catalogue):
+    printed = replace(catalogue.models.find("Qwen/Qwen3-8B"), served_bytes=Bounds.exactly(int(15.3 * GIB)))
+    card, rules = catalogue.accelerator("nvidia-h100-80gb"), catalogue.rules("0.27.0")
     plain, narrow = (
-        ask("Qwen/Qwen3-8B", "nvidia-h100-80gb", f"--max-model-len 8192 {flags}")
-        for flags in ("", "--quantization fp8")
+        predict(printed, card, 1, parse_flags(f"--max-model-len 8192 {more}"), rules)
+        for more in ("", "--quantization fp8")
     )
     assert (plain.fits, narrow.fits) == (True, None)
-    assert narrow.weights_bytes.best < 0.65 * plain.weights_bytes.best
+
+
+@pytest.mark.parametrize(
+    ("version", "fits"),
+    [("0.17.0", None), ("0.19.1", False), ("0.20.1", False), ("0.27.0", False), ("0.33.0", False), ("0.34.0", None)],
+)
+def test_recurrent_layers_need_the_hybrid_cache_manager(ask, version, fits):
+    """Reported with 0.19.1 and 0.20.1: it "is disabled but failed to convert the KV cache specs"."""
+    flags = "--max-model-len 8192 --max-num-seqs 16 --language-model-only"
+    refused = ask("Qwen/Qwen3.5-27B", "nvidia-rtx-pro-6000", f"{flags} --disable-hybrid-kv-cache-manager", vllm=version)
+    assert refused.fits is fits
+    assert any("--disable-hybrid-kv-cache-manager" in told for told in refused.assumptions)
+    for model, more in (
+        ("Qwen/Qwen3.5-27B", "--no-disable-hybrid-kv-cache-manager"),
+        ("google/gemma-3-27b-it", "--disable-hybrid-kv-cache-manager"),
+    ):
+        assert ask(model, "nvidia-rtx-pro-6000", f"{flags} {more}", vllm=version).fits is True
+
+
+@pytest.mark.parametrize(("unnamed", "fits"), [(False, True), (True, None), (None, None)])
+def test_layers_of_no_known_tower_may_be_loaded_whatever_is_left_out(catalogue, unnamed, fits):
+    """A profile that was kept before such layers were told apart says nothing of them: it is no proof either."""
+    tower = TowerFacts(params=2_000_000_000, unseen=True, unnamed=unnamed)
+    model = replace(catalogue.models.find("Qwen/Qwen3-14B"), vision=tower)
+    flags = parse_flags("--max-model-len 8192 --max-num-seqs 16 --language-model-only")
+    report = predict(model, catalogue.accelerator("nvidia-l40s"), 1, flags, catalogue.rules("0.27.0"))
+    assert report.fits is fits
 
 
 @pytest.mark.parametrize(
