@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 class Role(StrEnum):
     """What a process is: one deployed function, or the whole service."""
 
-    INTAKE = "on_log_event"
-    INCIDENT = "on_incident"
-    DECIDE = "decide"
-    DECISION = "on_decision"
-    TICK = "on_tick"
+    INTAKE = Owner.INTAKE
+    INCIDENT = Owner.INCIDENT
+    DECIDE = Owner.DECIDE
+    DECISION = Owner.DECISION
+    TICK = Owner.TICK
     INGEST = "ingest"
     CONSOLE = "console"
     SERVICE = "up"

@@ -70,7 +70,7 @@ class ModelClassifier:
         if self._which == "model":
             return _finding(_alone(rules, reply))
         held = start_request(None, rules, when=When.ALWAYS, wake=When.ALWAYS, plan_from=_START, now=_START)
-        said = held.said(reply.word, reply.lines) if held is not None and reply.word is not None else None
+        said = held.answered(reply.word, reply.lines) if held is not None and reply.word is not None else None
         joined = combine(rules, said, self._use.fixes)
         stands = alone.certain or alone.benign or joined.class_ in {alone.class_, "unknown"}
         return alone if stands else _finding(joined)

@@ -13,7 +13,7 @@ from agent.app.sweep_subject import known_of, of_service
 from agent.core.decision.decision import Channel
 from agent.core.sweep.grant import SweepRequest
 from agent.core.sweep.planning import SweepAsked, SweepPlan, plan_sweep
-from agent.core.sweep.sweep import SWEEP_FILE, Subject, Sweep
+from agent.core.sweep.sweep import SWEEP_FILE, Subject, Sweep, SweepAsker, sweep_request
 from agent.core.value import Value, digest
 from agent.errors import InputRejected, PolicyRefused
 from agent.ports.stage_context import Owner
@@ -140,20 +140,12 @@ def _request(app: App, wish: SweepWish, subject: Subject, plan: SweepPlan, usd_p
         raise InputRejected(
             "no sweep was proposed", why=plan.cells[0].cannot_run, hint="ask for shorter contexts or fewer requests"
         )
-    if wish.max_usd is not None and usd_per_h is None:
-        why = "the price of the server is unknown, so max_usd limits nothing"
-        raise InputRejected("no sweep was proposed", why=why, hint="give max_minutes alone")
-    return SweepRequest(
-        service=subject.service,
-        endpoint=subject.endpoint,
-        model=subject.model,
-        served_model=subject.served_model,
-        cells=tuple(cell.planned for cell in plan.runnable),
-        max_minutes=wish.max_minutes,
-        max_usd=wish.max_usd,
-        usd_per_h=usd_per_h,
-        asker=wish.by,
+    asker = SweepAsker(
+        who=wish.by,
         channel=Channel.MCP,
         verified=wish.verified,
-        made_at=app.clock.now(),
+        max_minutes=wish.max_minutes,
+        max_usd=wish.max_usd,
+        at=app.clock.now(),
     )
+    return sweep_request(asker, subject, plan, usd_per_h=usd_per_h)

@@ -2,14 +2,31 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, PlainSerializer
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, PlainSerializer
 
 Moment = Annotated[AwareDatetime, PlainSerializer(datetime.isoformat, return_type=str, when_used="json")]
 """A time with its offset, in JSON such as ``2026-11-21T03:00:00+00:00``."""
+
+EXCERPT_CHARS: Final = 2000
+_CUT_WORD: Final = re.compile(r"[^\s\"',;]*\Z")
+
+
+def _excerpt(text: str) -> str:
+    if len(text) <= EXCERPT_CHARS:
+        return text
+    return _CUT_WORD.sub("", text[:EXCERPT_CHARS], count=1) or f"(a word of {len(text)} characters)"
+
+
+Excerpt = Annotated[str, AfterValidator(_excerpt)]
+"""What a platform or a server said, however much it sends: the whole words among its first 2,000 characters.
+
+Half a secret would not be recognised as one.
+"""
 
 
 class Value(BaseModel):

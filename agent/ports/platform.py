@@ -7,7 +7,7 @@ from pydantic import InstanceOf
 from agent.core.change.verification import Measurement
 from agent.core.plan.action import Action
 from agent.core.service.serving import Live
-from agent.core.value import Value
+from agent.core.value import Excerpt, Value
 from agent.errors import InputRejected, StateConflict
 from agent.ports.control import LeaseEnd
 from agent.ports.model_server import ModelServer
@@ -81,7 +81,7 @@ class Operation(Value):
     name: str
     done: bool
     ok: bool | None
-    says: str = ""
+    says: Excerpt = ""
     remains: str = ""
     revision: str | None = None
 

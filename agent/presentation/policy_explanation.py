@@ -258,8 +258,7 @@ def _what(action: Action) -> str:
 
 def subject_of_request(incident: Incident) -> Subject:
     """Return what is looked at of a request that has no plan yet."""
-    request = incident.request
-    assert request is not None, "an id that begins with rq- is a request's"
+    request = incident.require_request()
     return Subject(
         service=request.service,
         actions=request.actions,

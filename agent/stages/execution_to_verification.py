@@ -15,6 +15,7 @@ from agent.core.change.verification import (
     Verification,
     judge,
 )
+from agent.core.decision.person_act import PersonAct
 from agent.core.incident.correlation import Meaning, meaning
 from agent.core.incident.incident import KEPT_SIGNALS, Incident
 from agent.core.incident.phase import Phase
@@ -54,7 +55,7 @@ def execution_to_verification(context: StageContext, incident: Incident) -> Stag
         needed = NEEDED_TO_END if ends else _needed(context, incident.service)
         verdict, why = judge(seen, over=good or now >= seen.until, needed=needed)
     if verdict is None and incident.task_done is not None and context.platform_of(incident.service) is None:
-        return _close_unchecked(context, incident, seen, now)
+        return _close_unchecked(context, incident, incident.task_done, seen, now)
     if verdict is None:
         by_hand = plan.by_person and incident.task_done is None
         patient_s = (now - seen.since).total_seconds() / PATIENCE if by_hand else 0
@@ -69,10 +70,10 @@ def execution_to_verification(context: StageContext, incident: Incident) -> Stag
     return StageOutcome.NOTED
 
 
-def _close_unchecked(context: StageContext, incident: Incident, seen: Verification, now: datetime) -> StageOutcome:
+def _close_unchecked(
+    context: StageContext, incident: Incident, done: PersonAct, seen: Verification, now: datetime
+) -> StageOutcome:
     """A person says that the task is done, and nothing here can ask the service."""
-    done = incident.task_done
-    assert done is not None
     why = f"{done.shown} did the task, and nothing here can check it" + (f": {done.why}" if done.why else "")
     moved = incident.move(Phase.CLOSED, now=now, due_at=None, ended_why=why, closed=done, verification=seen)
     save(context, moved, f"closed: {why}", now=now, by=done.name or done.who)
@@ -97,7 +98,7 @@ def _ended(context: StageContext, incident: Incident, now: datetime) -> Measurem
     except NotDeployed:
         return Measurement(check=Check.ENDED, good=True, says=f"the platform does not have {service} any more", at=now)
     except (DependencyFailed, InputRejected, PolicyRefused) as error:
-        return Measurement(check=Check.ENDED, good=None, says=str(error)[:2000], at=now)
+        return Measurement(check=Check.ENDED, good=None, says=str(error), at=now)
     if stop and live.config.max_instances == 0 and not live.reconciling and live.ready is not True:
         return Measurement(check=Check.ENDED, good=True, says=f"no instance of {service} serves", at=now)
     says = f"{service} is still there" if not stop else f"{service} still serves"
@@ -126,7 +127,7 @@ def _asked(context: StageContext, incident: Incident, revision: str, now: dateti
     try:
         found = context.require_platform(incident.service).measure(incident.service, revision)
     except (DependencyFailed, InputRejected, PolicyRefused) as error:
-        found = (Measurement(check=Check.COMPLETION, good=None, says=str(error)[:2000], at=now),)
+        found = (Measurement(check=Check.COMPLETION, good=None, says=str(error), at=now),)
     redact = context.rules.redact  # a server may say anything, its own key too
     return _judged(context, incident, tuple(m.with_(says=redact(m.says)) for m in found), now)
 

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from agent.core.diagnosis.diagnosing import story
+from agent.core.diagnosis.diagnosis import ModelExplanation
 from agent.core.diagnosis.evidence_pack import Line, ModelInput
 from agent.core.diagnosis.model_answer import FitOf
 from agent.core.diagnosis.model_request import Explanation, ModelRequest, Spend, round_cap
@@ -33,9 +34,8 @@ def explain(context: StageContext, incident: Incident) -> StageOutcome:
         StateConflict: Somebody else began at the same moment.
     """
     now = context.now_for(incident)
-    model_request = incident.model_request
+    model_request = incident.require_model_request()
     use = context.rules.model_use
-    assert model_request is not None, "what is due to be explained has a request"
     reserved = model_request.reserved(now) if context.model is not None and use is not None else None
     if reserved is None or context.model is None or use is None:
         why = "no model is configured" if context.model is None else model_request.why or "its cap is reached"
@@ -89,25 +89,30 @@ def _written(
         what = f"the model added nothing: {tried.why[:300]}" if over else ""
         save(context, _with(incident, tried), what, now=now, tell=False, wake=False)
         return StageOutcome.NOTED if over else StageOutcome.WAITING
-    said = paid.said(reply.word, reply.lines)
+    said = paid.answered(reply.word, reply.lines)
     known = incident.require_diagnosis()
     use = context.rules.model_use
     if incident.phase not in BEFORE_DECISION:
         late = add_explanation(known, reply.word)
-        save(context, incident.with_(model_request=said, diagnosis=late), _line(reply), now=now, wake=False)
+        save(
+            context,
+            incident.with_(model_request=said, diagnosis=late),
+            _line(reply.word, reply.spent),
+            now=now,
+            wake=False,
+        )
         return StageOutcome.NOTED
     diagnosis = combine(known, said, use.fixes if use is not None else {})
     explained = _with(incident, said).with_(diagnosis=diagnosis)
     if diagnosis.says == known.says or incident.phase is Phase.DIAGNOSED:
-        save(context, explained, _line(reply), now=now)
+        save(context, explained, _line(reply.word, reply.spent), now=now)
         return StageOutcome.NOTED
     withdraw(context, explained, f"new cause: {diagnosis.class_}, by the model's word", now)
     return StageOutcome.MOVED
 
 
-def _line(reply: ModelReply) -> str:
-    assert reply.word is not None
-    return f"the model ({reply.word.model}) says {reply.word.class_}, in {reply.spent.seconds:.1f} s"
+def _line(word: ModelExplanation, spent: Spend) -> str:
+    return f"the model ({word.model}) says {word.class_}, in {spent.seconds:.1f} s"
 
 
 def _subject(context: StageContext, incident: Incident, model_request: ModelRequest, cap: Spend) -> Subject:

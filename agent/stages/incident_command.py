@@ -1,14 +1,13 @@
 """A person acts on an incident: acknowledge, assign, comment, close, finish a task, ask for another plan, roll back."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from agent.core.decision.decision import Channel, Choice
 from agent.core.decision.person_act import PersonAct
 from agent.core.decision.roll_back import RollBackDecision, claim_name
-from agent.core.incident.command import MYSELF, NAME_CHARS, NOBODY, TEXT_CHARS, Command, impossible
+from agent.core.incident.command import MYSELF, NAME_CHARS, NOBODY, TEXT_CHARS, Command, DesiredCommand, impossible
 from agent.core.incident.incident import EventKind, Incident
 from agent.core.incident.phase import Phase
 from agent.errors import InputRejected, PolicyRefused, StateConflict
@@ -42,26 +41,18 @@ _NOT: Final = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class CommandRequest:
+class CommandRequest(DesiredCommand):
     """What somebody wants to do about an incident, as the channel received it.
 
     Attributes:
-        text: The comment, the reason, or to whom it is assigned; untrusted, secrets are taken out before it is kept.
         who: The person as the channel names them.
         verified: Whether the channel proved who they are.
-        plan_digest: Of the plan that was shown to who rolls back or did a task, or its beginning; None where the
-            channel names the incident alone.
         is_awaited: Whether somebody still waits for the answer; asked right before it is recorded.
     """
 
-    incident: str
-    command: Command
     who: str
     channel: Channel
     verified: bool
-    text: str = ""
-    plan_digest: str | None = None
     is_awaited: Callable[[], bool] = lambda: True
 
 

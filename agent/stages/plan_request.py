@@ -57,8 +57,7 @@ def requested_plan(context: StageContext, incident: Incident, now: datetime) -> 
         OverBudget: It would break a budget.
         DependencyFailed: The platform did not describe the service.
     """
-    rules, request = context.rules, incident.request
-    assert request is not None, "only a request is planned here"
+    rules, request = context.rules, incident.require_request()
     live = described(context, incident.service, request.actions)
     service = rules.services.service(incident.service)
     proposal = propose_requested(incident, service, live, rules.fits, rules.policy)
@@ -80,8 +79,7 @@ def _sentence(refusal: SreError) -> str:
 
 def _supersede(context: StageContext, incident: Incident) -> None:
     """Take back the plans whose place the request takes, where nobody approved them yet."""
-    request = incident.request
-    assert request is not None, "only a request is planned here"
+    request = incident.require_request()
     for superseded in request.superseded:
         why = f"the change request {request.id} of {request.asker} took its place"
         _take_back(context, context.store.load(superseded), why)

@@ -1,18 +1,24 @@
 """A person asks for a change: the request is checked, signed, recorded and put on its way; nothing is changed yet."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from agent.core.change.asked_settings import check_one_value_each
-from agent.core.change.request import ASKER_CHARS, WHY_CHARS, ChangeRequest, request_id, request_key, sign_request
+from agent.core.change.request import (
+    ASKER_CHARS,
+    WHY_CHARS,
+    ChangeRequest,
+    DesiredChange,
+    request_id,
+    request_key,
+    sign_request,
+)
 from agent.core.decision.decision import NO_REASON, Channel
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import LIVE
-from agent.core.plan.action import Action, ForPerson
+from agent.core.plan.action import ForPerson
 from agent.core.planning.requested import check_policy
-from agent.core.service.serving import Target
 from agent.core.value import digest
 from agent.errors import InputRejected, PolicyRefused, StateConflict
 from agent.ports.stage_context import StageContext
@@ -37,26 +43,17 @@ class AlreadyOpen(StateConflict):
     """Something else is open on the service, and the asker did not say that the request takes its place."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChangeAsked:
+class ChangeAsked(DesiredChange):
     """What somebody asks for, as the channel received it.
 
     Attributes:
-        why: Their reason, untrusted; secrets are taken out of it before it is kept.
         who: The person as the channel names them.
         verified: Whether the channel proved who they are.
-        target: The state of the service that they saw; None where nobody could look.
-        supersede: Whether it may take the place of a plan that nobody approved yet.
     """
 
-    service: str
-    actions: tuple[Action, ...]
-    why: str
     who: str
     channel: Channel
     verified: bool
-    target: Target | None = None
-    supersede: bool = False
 
 
 def request_change(context: StageContext, asked: ChangeAsked) -> Incident:

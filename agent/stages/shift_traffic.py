@@ -113,7 +113,7 @@ def _follow(context: StageContext, incident: Incident, operation: Operation, now
         return poll_again(context, incident, now=now, seen=incident.with_(execution=execution))
     if operation.ok is not True:
         return _not_shifted(context, incident, operation.says, now)
-    done = effect.with_(state=EffectState.DONE, message=operation.says[:2000], finished_at=now)
+    done = effect.with_(state=EffectState.DONE, message=operation.says, finished_at=now)
     shifted = incident.with_(execution=incident.require_execution().with_effect(done), due_at=now)
     save(context, shifted, "the traffic is shifted", now=now)
     return StageOutcome.NOTED
@@ -122,7 +122,7 @@ def _follow(context: StageContext, incident: Incident, operation: Operation, now
 def _not_shifted(context: StageContext, incident: Incident, why: str, now: datetime) -> StageOutcome:
     close_effect(context, incident, EffectKind.SHIFT, why)
     effect = incident.require_effect(EffectKind.SHIFT)
-    failed = effect.with_(state=EffectState.FAILED, message=why[:2000], finished_at=now)
+    failed = effect.with_(state=EffectState.FAILED, message=why, finished_at=now)
     changed = incident.with_(
         execution=incident.require_execution().with_effect(failed),
         verification=incident.require_verification().with_(

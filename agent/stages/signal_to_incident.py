@@ -8,7 +8,7 @@ from agent.core.incident.correlation import Meaning, accepts, first_line, is_lin
 from agent.core.incident.incident import KEPT_SIGNALS, CorrelatedSignal, Incident, incident_id
 from agent.core.incident.phase import BEFORE_DECISION
 from agent.core.incident.requested_ends import asked_by_stop, asked_by_us, stop_scopes
-from agent.core.intake.signal import AlertState, Signal, Source, alert_key
+from agent.core.intake.signal import AlertState, End, Signal, Source, alert_key
 from agent.core.value import digest
 from agent.errors import StateConflict
 from agent.failures.finding import Finding
@@ -257,13 +257,13 @@ def _count(context: StageContext, incident: Incident, signal: Signal) -> StageOu
 
 
 def _entry(signal: Signal, finding: Finding) -> CorrelatedSignal:
-    if signal.ends_unasked and (finding.benign or finding.signature is None):
+    if signal.end is not None and signal.ends_unasked and (finding.benign or finding.signature is None):
         return CorrelatedSignal(
             signal=signal.key[:12],
             at=signal.at,
             class_="unknown",
             revision=signal.revision,
-            line=_end_line(signal),
+            line=_end_line(signal, signal.end),
             reason="not weighed yet",
         )
     line = finding.evidence[0].text if finding.evidence else first_line(signal.text)
@@ -278,9 +278,8 @@ def _entry(signal: Signal, finding: Finding) -> CorrelatedSignal:
     )
 
 
-def _end_line(signal: Signal) -> str:
-    assert signal.end is not None
-    return first_line(signal.text) if signal.source is not Source.APP_LOG else f"it ended {signal.end.sentence}"
+def _end_line(signal: Signal, end: End) -> str:
+    return first_line(signal.text) if signal.source is not Source.APP_LOG else f"it ended {end.sentence}"
 
 
 def _same(entry: CorrelatedSignal, signal: Signal, held: CorrelatedSignal) -> bool:

@@ -35,9 +35,7 @@ def watch_operation(context: StageContext, incident: Incident) -> StageOutcome:
         return poll_again(context, incident, now=now)
     good = operation.ok if operation.done else None
     says = operation.says or ("the rollout ended" if operation.done else "the rollout did not end in time")
-    ended = effect.with_(
-        state=EffectState.FAILED if good is False else EffectState.DONE, message=says[:2000], finished_at=now
-    )
+    ended = effect.with_(state=EffectState.FAILED if good is False else EffectState.DONE, message=says, finished_at=now)
     moved = incident.move(
         Phase.VERIFYING,
         now=now,
@@ -47,7 +45,7 @@ def watch_operation(context: StageContext, incident: Incident) -> StageOutcome:
             since=now,
             ready_at=now if good else None,
             until=now + timedelta(seconds=times.verify_s if good else 0),
-            measurements=(Measurement(check=Check.READY, good=good, says=says[:2000], at=now),),
+            measurements=(Measurement(check=Check.READY, good=good, says=says, at=now),),
         ),
     )
     save(context, moved, f"rollout ended: {shortened(says, 300)}", now=now, heads=heads)

@@ -26,7 +26,7 @@ def translated(error: Exception, what: str) -> SreError:
     """
     if isinstance(error, SreError):
         return error
-    status, code, why = getattr(error, "status_code", None), code_of(error), said(error)
+    status, code, why = getattr(error, "status_code", None), code_of(error), error_text(error)
     if status == 404 and code in _GONE:
         return NotDeployed(what, why=why, hint="look for its name and resource_group in services.toml")
     kind = _kind(error, status, f"{code} {why}")
@@ -38,7 +38,7 @@ def code_of(error: Exception) -> str:
     return str(getattr(getattr(error, "error", None), "code", "") or "")
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return what an error says, short enough to keep."""
     message, code = getattr(getattr(error, "error", None), "message", None), code_of(error)
     text = f"{code}: {message}" if message else getattr(error, "message", None)

@@ -1,6 +1,7 @@
 """Who we are on Azure: a managed identity, a workload federation, Google's identity, or the operator's own sign-in."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from agent.errors import ExtraMissing
@@ -20,8 +21,8 @@ def credential(federation: str | None, assertion: Callable[[str], str]) -> Any:
     Raises:
         ExtraMissing: The extra is not installed.
     """
-    _installed()
-    from azure.identity import ClientAssertionCredential, DefaultAzureCredential
+    with _the_extra():
+        from azure.identity import ClientAssertionCredential, DefaultAzureCredential
 
     if federation is None:
         return DefaultAzureCredential(exclude_interactive_browser_credential=True)
@@ -39,8 +40,8 @@ def container_apps_client(who: Any, subscription: str) -> Any:
     Raises:
         ExtraMissing: The extra is not installed.
     """
-    _installed()
-    from azure.mgmt.appcontainers import ContainerAppsAPIClient
+    with _the_extra():
+        from azure.mgmt.appcontainers import ContainerAppsAPIClient
 
     return ContainerAppsAPIClient(who, subscription)
 
@@ -54,14 +55,16 @@ def log_analytics_client(who: Any) -> Any:
     Raises:
         ExtraMissing: The extra is not installed.
     """
-    _installed()
-    from azure.monitor.query import LogsQueryClient
+    with _the_extra():
+        from azure.monitor.query import LogsQueryClient
 
     return LogsQueryClient(who)
 
 
-def _installed() -> None:
+@contextmanager
+def _the_extra() -> Iterator[None]:
+    """Name the extra where a package of it is not installed; each of them may be there without the others."""
     try:
-        import azure.identity  # noqa: F401 - only looked for
+        yield
     except ImportError as error:
-        raise ExtraMissing("Azure cannot be reached", extra="azure", package="azure-identity") from error
+        raise ExtraMissing("Azure cannot be reached", extra="azure", package=error.name or "azure") from error

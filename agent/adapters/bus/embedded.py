@@ -2,12 +2,12 @@
 
 import json
 import sqlite3
+import threading
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Final
 
 from agent.adapters.bus.pulling import LeasedDelivery, Subscription, by_name, checked, dead_letter_attributes
-from agent.adapters.bus.wake_up import WakeUp
 from agent.adapters.store.named_sql import queries
 from agent.adapters.store.row_json import from_us, to_us
 from agent.adapters.store.sqlite.database import SqliteDatabase
@@ -18,6 +18,32 @@ SQL: Final = queries("bus")
 RETENTION: Final = timedelta(hours=24)
 FROM_OUTSIDE: Final = frozenset({Topic.LOG_EVENTS, Topic.ALERTS})
 _PRUNED_AT_ONCE: Final = 8  # old ids forgotten by each publishing, so that nobody has to tidy up
+
+
+class _WakeUp:
+    """Wakes the threads of this process that wait for messages; other processes find them by polling.
+
+    A notification is never missed: a thread that looked before it came does not wait.
+    """
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._count = 0
+        self._seen = threading.local()
+
+    def notify(self) -> None:
+        """Wake everybody who waits."""
+        with self._condition:
+            self._count += 1
+            self._condition.notify_all()
+
+    def wait(self, timeout_s: float) -> None:
+        """Return when somebody notified since this thread last waited, or after ``timeout_s``."""
+        with self._condition:
+            before = getattr(self._seen, "count", 0)
+            if self._count == before:
+                self._condition.wait(timeout_s)
+            self._seen.count = self._count
 
 
 class EmbeddedBus:
@@ -49,7 +75,7 @@ class EmbeddedBus:
         self._subscriptions = by_name(subscriptions)
         self._retention = retention
         self._hide = hide
-        self._wake_up = WakeUp()
+        self._wake_up = _WakeUp()
         with database.writing() as db:
             rows = [{"name": s.name, "topic": s.topic} for s in self._subscriptions.values()]
             db.executemany(SQL["subscribe"], rows)

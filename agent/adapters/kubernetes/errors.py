@@ -34,16 +34,16 @@ def translated(error: Exception, what: str) -> SreError:
     """
     if isinstance(error, SreError):
         return error
-    kind, says = _kind(error), said(error)
+    kind, says = _kind(error), error_text(error)
     return kind(what, why=says, hint=_hint(kind, error, says))
 
 
 def patch_failed(error: BaseException | None) -> bool:
     """Whether the API server could not apply a JSON patch to the object as it is; what it refuses, it names."""
-    return isinstance(error, Exception) and getattr(error, "status", None) == 422 and said(error) == _PATCH_FAILED
+    return isinstance(error, Exception) and getattr(error, "status", None) == 422 and error_text(error) == _PATCH_FAILED
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return what the API server said, with its causes; untrusted text, short enough to keep."""
     try:
         status = read_object(_body(error), what="status", limit=None)

@@ -40,7 +40,7 @@ def translated(error: Exception, what: str, hints: Hints) -> SreError:
     """
     if isinstance(error, SreError):
         return error
-    why = said(error)
+    why = error_text(error)
     kind = _kind(error)
     if kind in {InputRejected, DependencyFailed, PolicyRefused} and _QUOTA.search(why) and not _RATE.search(why):
         return PolicyRefused(what, why=why, hint=hints.quota)
@@ -49,7 +49,7 @@ def translated(error: Exception, what: str, hints: Hints) -> SreError:
     return kind(what, why=why, hint=_hint(kind, error, hints))
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return what an error says, short enough to keep."""
     text = getattr(error, "message", None) or str(error) or type(error).__name__
     return str(text)[:1000]

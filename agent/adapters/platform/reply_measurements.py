@@ -28,30 +28,30 @@ class ReplyMeasurements:
             may_sleep: Whether silence may be its start-up; silence of one that must be awake is a hang.
         """
         says = self._locked(service) if reply.outcome is Outcome.LOCKED else reply.says
-        answer = self.said(Check.COMPLETION, says, good=_answered(reply, may_sleep=may_sleep))
+        answer = self.measurement(Check.COMPLETION, says, good=_answered(reply, may_sleep=may_sleep))
         if reply.outcome is not Outcome.ANSWERED:
             return (answer,)
         return (answer, self._tokens(reply), self._speed(reply))
 
-    def said(self, check: Check, says: str, *, good: bool | None, value: float | None = None) -> Measurement:
+    def measurement(self, check: Check, says: str, *, good: bool | None, value: float | None = None) -> Measurement:
         """Return one measurement of now."""
-        return Measurement(check=check, good=good, says=says[:2000], value=value, at=self._clock.now())
+        return Measurement(check=check, good=good, says=says, value=value, at=self._clock.now())
 
     def _tokens(self, reply: Reply) -> Measurement:
         """A counter begins at 0: at least our own tokens must stand there, or another instance told its own."""
         if reply.counter is None or reply.tokens is None:
-            return self.said(Check.TOKENS, "the token counter was not read", good=None)
+            return self.measurement(Check.TOKENS, "the token counter was not read", good=None)
         if reply.counter < reply.tokens:
             says = f"the counter stands at {reply.counter:.0f}, below the {reply.tokens} tokens that we were given"
-            return self.said(Check.TOKENS, says, good=None, value=reply.counter)
+            return self.measurement(Check.TOKENS, says, good=None, value=reply.counter)
         says = f"{reply.counter:.0f} tokens generated, {reply.tokens} of them for us"
-        return self.said(Check.TOKENS, says, good=True, value=reply.counter)
+        return self.measurement(Check.TOKENS, says, good=True, value=reply.counter)
 
     def _speed(self, reply: Reply) -> Measurement:
         if reply.tokens_per_s is None or reply.first_token_s is None:
-            return self.said(Check.SPEED, "the answer was too short to tell its speed", good=None)
+            return self.measurement(Check.SPEED, "the answer was too short to tell its speed", good=None)
         says = f"{reply.tokens_per_s:.3g} tokens/s, first token after {reply.first_token_s:.3g} s"
-        speed = self.said(Check.SPEED, says, good=None, value=reply.tokens_per_s)
+        speed = self.measurement(Check.SPEED, says, good=None, value=reply.tokens_per_s)
         return speed.with_(first_token_s=reply.first_token_s)
 
     def _locked(self, service: str) -> str:

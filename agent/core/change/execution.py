@@ -8,7 +8,7 @@ from pydantic import AwareDatetime
 
 from agent.core.plan.action import Action
 from agent.core.service.serving import ServingConfig, Target
-from agent.core.value import Value, digest
+from agent.core.value import Excerpt, Value, digest
 
 UNDO_VALID: Final = timedelta(hours=24)
 """How long after its apply we may undo a change; then a person is asked."""
@@ -46,7 +46,7 @@ class Effect(Value):
     etag: str
     revision: str
     operation: str | None = None
-    message: str = ""
+    message: Excerpt = ""
     intended_at: AwareDatetime
     finished_at: AwareDatetime | None = None
 

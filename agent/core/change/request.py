@@ -1,6 +1,6 @@
 """A change request: who asks for which typed actions on which service, and why; signed by `decide`."""
 
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from pydantic import AwareDatetime, Field, model_validator
 
@@ -17,6 +17,27 @@ REQUEST_PREFIX: Final = "rq-"
 MOST_ACTIONS: Final = 16
 WHY_CHARS: Final = 1000
 ASKER_CHARS: Final = 320
+
+
+class DesiredChange(Value):
+    """A change that somebody wants; nothing says yet who, and nothing of it was checked.
+
+    Attributes:
+        why: Their reason, untrusted; secrets are taken out of it before it is kept.
+        target: The state of the service that they saw; None where nobody could look.
+        supersede: Whether it may take the place of a plan that nobody approved yet.
+    """
+
+    service: str
+    actions: tuple[Action, ...]
+    why: str
+    target: Target | None = None
+    supersede: bool = False
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What is sent to `decide` to ask for it."""
+        return self.model_dump(mode="json", include=set(DesiredChange.model_fields))
 
 
 class ChangeRequest(Value):

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pydantic import AwareDatetime
 
 from agent.core.change.startup_figures import Observed
-from agent.core.value import Value
+from agent.core.value import Excerpt, Value
 
 
 class Verdict(StrEnum):
@@ -39,7 +39,7 @@ class Measurement(Value):
 
     check: Check
     good: bool | None
-    says: str
+    says: Excerpt
     real: bool = True  # False: a rehearsal's record or arithmetic says so, nothing was asked
     value: float | None = None
     first_token_s: float | None = None

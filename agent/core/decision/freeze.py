@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, time, timedelta
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import AwareDatetime, Field, NaiveDatetime, field_validator, model_validator
@@ -95,9 +95,10 @@ class Freeze(Value):
     @classmethod
     def _ranges(cls, ranges: tuple[str, ...]) -> tuple[str, ...]:
         for text in ranges:
-            if _RANGE.fullmatch(text) is None:
+            found = _weekly(text)
+            if found is None:
                 raise ValueError(f"{text!r} is no weekly range, want such as 'Fri 18:00 - Mon 08:00'")
-            if _length(text) <= timedelta(0):
+            if found.length <= timedelta(0):
                 raise ValueError(f"{text!r} ends before it begins; write two ranges for a whole week")
         return ranges
 
@@ -150,12 +151,12 @@ class Freeze(Value):
         if self.starts is not None and self.ends is not None:
             yield instant(self.starts, zone), instant(self.ends, zone, last=True)
         day = since.astimezone(zone).date() - WEEK - timedelta(days=1)
-        while self.weekly and day <= until.astimezone(zone).date() + timedelta(days=1):
-            for text in self.weekly:
-                weekday, at = _begin(text)
-                if WEEKDAYS[day.weekday()] == weekday:
-                    begins = datetime.combine(day, at)
-                    yield instant(begins, zone), instant(begins + _length(text), zone, last=True)
+        weekly = [found for text in self.weekly if (found := _weekly(text)) is not None]
+        while weekly and day <= until.astimezone(zone).date() + timedelta(days=1):
+            for each in weekly:
+                if day.weekday() == each.weekday:
+                    begins = datetime.combine(day, each.at)
+                    yield instant(begins, zone), instant(begins + each.length, zone, last=True)
             day += timedelta(days=1)
 
 
@@ -180,19 +181,22 @@ def instant(wall: datetime, zone: ZoneInfo, *, last: bool = False) -> datetime:
     return late
 
 
-def _begin(text: str) -> tuple[str, time]:
-    found = _RANGE.fullmatch(text)
-    assert found is not None, "ranges are checked when the policy is read"
-    return found[1], time(int(found[2]), int(found[3]))
+class _Weekly(NamedTuple):
+    """A weekly range by the clock; its length is negative where it ends earlier on the day on which it begins."""
+
+    weekday: int
+    at: time
+    length: timedelta
 
 
-def _length(text: str) -> timedelta:
-    """How long a weekly range is by the clock; negative where it ends earlier on the day on which it begins."""
+def _weekly(text: str) -> _Weekly | None:
     found = _RANGE.fullmatch(text)
-    assert found is not None, "ranges are checked when the policy is read"
-    days = (WEEKDAYS.index(found[4]) - WEEKDAYS.index(found[1])) % 7
+    if found is None:
+        return None
+    first, last = WEEKDAYS.index(found[1]), WEEKDAYS.index(found[4])
     begin, end = (timedelta(hours=int(found[n]), minutes=int(found[n + 1])) for n in (2, 5))
-    return timedelta(days=days) + end - begin
+    length = timedelta(days=(last - first) % 7) + end - begin
+    return _Weekly(weekday=first, at=time(int(found[2]), int(found[3])), length=length)
 
 
 def _unknown_zone(zone: str) -> str:

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from agent.core.diagnosis.diagnosis import Diagnosis, Evidence
-from agent.core.intake.signal import Signal, Source, in_order
+from agent.core.intake.signal import End, Signal, Source, in_order
 from agent.failures.finding import Finding
 from agent.failures.match.matcher import Matcher
 from agent.failures.signature import FailureClass
@@ -91,10 +92,11 @@ def diagnose(
         "\n".join(t.line for t in story_lines), whole_log=complete, platform=platform, servers=_servers(story_lines)
     )
     unknown = () if complete else (UNKNOWN_LOG,)
-    end = next(((n, s) for n, s in enumerate(ordered, start=1) if s.ends_unasked), None)
-    ended = _end_finding(end[1], matcher, platform) if end is not None else None
+    unasked = (_UnaskedEnd(n, s, s.end) for n, s in enumerate(ordered, start=1) if s.ends_unasked and s.end is not None)
+    end = next(unasked, None)
+    ended = _end_finding(end.end, matcher, platform) if end is not None else None
     if end is not None and ended is not None and _explains_more(ended, finding):
-        evidence: tuple[Evidence, ...] = (_end_evidence(*end),)
+        evidence: tuple[Evidence, ...] = (_end_evidence(end),)
         finding = ended
     elif finding.benign or finding.signature is None:
         return _unexplained(ordered, end=end, log_read=log is not None, unknown=unknown, now=now)
@@ -121,10 +123,17 @@ def diagnose(
     )
 
 
-def _end_finding(signal: Signal, matcher: Matcher, platform: str) -> Finding | None:
+class _UnaskedEnd(NamedTuple):
+    """The first signal, by its number, of an end that nobody asked for."""
+
+    number: int
+    signal: Signal
+    end: End
+
+
+def _end_finding(end: End, matcher: Matcher, platform: str) -> Finding | None:
     """What an end says by its code, its signal or its mark; None where those explain nothing."""
-    assert signal.end is not None
-    finding = matcher.classify(signal.end.catalogue_text, whole_log=False, platform=platform)
+    finding = matcher.classify(end.catalogue_text, whole_log=False, platform=platform)
     return None if finding.benign or finding.signature is None or finding.hint else finding
 
 
@@ -136,12 +145,11 @@ def _explains_more(ended: Finding, finding: Finding) -> bool:
     return (finding.consequence or finding.hint) and weaker and ended.class_ != finding.class_
 
 
-def _end_evidence(number: int, signal: Signal) -> Evidence:
+def _end_evidence(unasked: _UnaskedEnd) -> Evidence:
     """The end as it is shown: the platform's line, or (for a whole log in one signal) what was read in it."""
-    assert signal.end is not None
-    whole_log = signal.source is Source.APP_LOG
-    line = f"the server ended {signal.end.sentence}" if whole_log else signal.text[:500]
-    return Evidence(signal=f"s{number}", line=line, decisive=True)
+    whole_log = unasked.signal.source is Source.APP_LOG
+    line = f"the server ended {unasked.end.sentence}" if whole_log else unasked.signal.text[:500]
+    return Evidence(signal=f"s{unasked.number}", line=line, decisive=True)
 
 
 def story(ordered: tuple[Signal, ...], log: LogText | None) -> list[StoryLine]:
@@ -180,7 +188,7 @@ def _title(finding: Finding, titles: dict[str, str]) -> str:
 def _unexplained(
     ordered: tuple[Signal, ...],
     *,
-    end: tuple[int, Signal] | None,
+    end: _UnaskedEnd | None,
     log_read: bool,
     unknown: tuple[str, ...],
     now: datetime,
@@ -189,9 +197,9 @@ def _unexplained(
     root_cause = "No rule recognises this; the lines that say most are below."
     telling = sorted(enumerate(ordered, start=1), key=lambda p: (p[1].source is Source.APP_LOG, p[0]))[:5]
     evidence = tuple(Evidence(signal=f"s{n}", line=s.text[:500], decisive=i == 0) for i, (n, s) in enumerate(telling))
-    if end is not None and end[1].end is not None:
-        root_cause = f"The server ended {end[1].end.sentence}, nobody is known to have asked for it; no rule says why."
-        evidence = (_end_evidence(*end), *(e.with_(decisive=False) for e in evidence if e.signal != f"s{end[0]}"))
+    if end is not None:
+        root_cause = f"The server ended {end.end.sentence}, nobody is known to have asked for it; no rule says why."
+        evidence = (_end_evidence(end), *(e.with_(decisive=False) for e in evidence if e.signal != f"s{end.number}"))
     return Diagnosis(
         class_=FailureClass("unknown"),
         signature=None,

@@ -153,7 +153,7 @@ class ModelRequest(Value):
         """Return it given up; the rules stand alone."""
         return self.with_(state=Explanation.DROPPED, why=why)
 
-    def said(self, word: ModelExplanation, lines: tuple[Evidence, ...]) -> "ModelRequest":
+    def answered(self, word: ModelExplanation, lines: tuple[Evidence, ...]) -> "ModelRequest":
         """Return it with the model's word."""
         return self.with_(state=Explanation.SAID, word=word, lines=lines, why="")
 

@@ -1,13 +1,14 @@
 """What a person may do about an incident, in which phase, and what is kept of it."""
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agent.core.change.execution import Change, EffectKind, EffectState, present_change
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import ENDS, Phase
 from agent.core.plan.action import LifecycleOperation
 from agent.core.plan.lifecycle import lifecycle_of
+from agent.core.value import Value
 
 TEXT_CHARS: Final = 1000
 NAME_CHARS: Final = 80
@@ -27,6 +28,26 @@ class Command(StrEnum):
     DONE = "done"  # a person's task is done
     REPLAN = "replan"  # another plan is asked for
     ROLL_BACK = "roll_back"  # a decision: the change is put back while it is still verified
+
+
+class DesiredCommand(Value):
+    """What somebody wants to do about an incident; nothing says yet who, and nothing of it was checked.
+
+    Attributes:
+        text: The comment, the reason, or to whom it is assigned; untrusted, secrets are taken out before it is kept.
+        plan_digest: Of the plan that was shown to who rolls back or did a task, or its beginning; None where nothing
+            but the incident is named.
+    """
+
+    incident: str
+    command: Command
+    text: str = ""
+    plan_digest: str | None = None
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What is sent to `decide` to have it carried out."""
+        return self.model_dump(mode="json", include=set(DesiredCommand.model_fields))
 
 
 OF_A_PLAN: Final = frozenset({Command.DONE, Command.ROLL_BACK})

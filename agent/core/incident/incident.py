@@ -237,6 +237,14 @@ class Incident(Value):
         """Return the effect of that kind, in a step that follows it."""
         return self._require(self.effect(kind), f"effect {kind}")
 
+    def require_request(self) -> ChangeRequest:
+        """Return the request, of an incident whose id begins with ``rq-``."""
+        return self._require(self.request, "request")
+
+    def require_model_request(self) -> ModelRequest:
+        """Return what the model is asked, where that is due."""
+        return self._require(self.model_request, "model request")
+
     def require_diagnosis(self) -> Diagnosis:
         """Return the diagnosis, from DIAGNOSED on."""
         return self._require(self.diagnosis, "diagnosis")

@@ -1,6 +1,7 @@
 """The log sink's filter, from what the failure catalogue needs and what is watched: text decides, not severity."""
 
 import heapq
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
@@ -105,7 +106,8 @@ def anchors_of(signatures: Iterable[Signature], healthy: Iterable[str]) -> tuple
     every = tuple(signatures)
     needed = [p for s in every if s.role in NEEDED for p in s.phrases]
     lines = "\n".join(healthy).lower()
-    unmatched = [p for p in needed if not any(_holds(p.lower(), word) for word in ALARMS) and p.lower() not in lines]
+    alarm = re.compile("|".join(map(re.escape, ALARMS)))
+    unmatched = [p for p in needed if not alarm.search(p.lower()) and p.lower() not in lines]
     harmless = [p for s in every if s.role in HARMLESS for p in s.phrases]
     return anchors(unmatched, (lines, *harmless))
 
@@ -162,10 +164,6 @@ def _runs(part: str) -> Iterator[str]:
                 yield run
     if len(part.strip(_TRIMMED)) >= TWO_WORDS:
         yield part
-
-
-def _holds(phrase: str, word: str) -> bool:
-    return any(word in part for part in _parts(phrase))
 
 
 def _parts(phrase: str) -> list[str]:

@@ -104,8 +104,7 @@ def propose(
         policy: What may be changed.
         over_budget: Returns why actions would break a budget, or nothing.
     """
-    diagnosis = incident.diagnosis
-    assert diagnosis is not None
+    diagnosis = incident.require_diagnosis()
     own = [r for r in incident.remedies if r.cause == incident.cause]
     never = {r.proposal for r in own if r.ended in NEVER_AGAIN}
     last = {r.proposal for r in own if r.ended == Verdict.RECOVERED}

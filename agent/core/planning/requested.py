@@ -65,8 +65,7 @@ def propose_requested(
         DoesNotFit: It does not fit, or that it does is not proved; the hint names the nearest that does.
         PolicyRefused: Policy never allows it, or it cannot be done by us.
     """
-    request = incident.request
-    assert request is not None, "only a request is planned as it was asked for"
+    request = incident.require_request()
     if live is None:
         hint = _by_hand("make the change by hand", service, request.actions)
         raise _refused(request.service, "there is no adapter for its platform", hint)

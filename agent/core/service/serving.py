@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field
 
-from agent.core.value import Value, digest
+from agent.core.value import Excerpt, Value, digest
 
 EFFECT_LABEL = "sre-agent-effect"  # the stamp on every revision we make
 STAMP_LABELS = frozenset({EFFECT_LABEL, "sre-agent-incident"})
@@ -188,7 +188,7 @@ class Live(Value):
     stamps: dict[str, str] = Field(default_factory=dict)
     ready: bool | None = None
     reconciling: bool = False
-    message: str = ""
+    message: Excerpt = ""
     spare_accelerator: bool | None = None
     resumes_with: tuple[int, int] | None = None
     url: str = ""

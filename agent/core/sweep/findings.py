@@ -301,14 +301,18 @@ def _keeps(row: RequestRow, bounds: Mapping[str, float]) -> bool:
 
 
 def _of_plateau(context: ContextFindings) -> Iterable[Deviation]:
-    if context.predicted is None or context.plateau.reason not in {PlateauReason.LIMIT, PlateauReason.UNKNOWN_LIMIT}:
+    begins_at, reason = context.plateau.begins_at, context.plateau.reason
+    if (
+        context.predicted is None
+        or begins_at is None
+        or reason not in {PlateauReason.LIMIT, PlateauReason.UNKNOWN_LIMIT}
+    ):
         return
-    assert context.plateau.begins_at is not None
     yield _deviation(
         "requests at once",
         (context.context_tokens, context.output_tokens, None),
         (context.predicted, context.predicted),
-        context.plateau.begins_at,
+        begins_at,
     )
 
 

@@ -1,11 +1,14 @@
 """One sweep as it is kept in its folder: what was asked, the plan, and what it measures."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Final, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from agent.core.sweep.grant import SweepGrant, SweepRequest
+from agent.core.decision.decision import Channel
+from agent.core.sweep.grant import MOST_CELLS, SweepGrant, SweepRequest
 from agent.core.sweep.planning import SweepPlan
 from agent.core.sweep.provenance import Limits, Provenance
 from agent.core.value import Value
@@ -54,6 +57,61 @@ class Subject(Value):
     limits: Limits = Limits()
     key_name: str = ""
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepAsker:
+    """Who asks for a sweep, and what it may take.
+
+    Attributes:
+        who: As the channel names them.
+        verified: Whether the channel proved it.
+        max_minutes: Of load.
+        max_usd: What the server may cost meanwhile; None sets no limit.
+        at: When they ask.
+    """
+
+    who: str
+    channel: Channel
+    verified: bool = False
+    max_minutes: float
+    max_usd: float | None
+    at: datetime
+
+
+def sweep_request(asker: SweepAsker, subject: Subject, plan: SweepPlan, *, usd_per_h: float | None) -> SweepRequest:
+    """Return what is to be allowed: the cells of the plan that can run; all of them where none can, to be shown.
+
+    Args:
+        asker: Who asks.
+        subject: The server that is measured.
+        plan: The cells.
+        usd_per_h: What the server costs; None where its price is unknown.
+
+    Raises:
+        InputRejected: There are too many cells, or USD are limited and the price is unknown.
+    """
+    cells = tuple(cell.planned for cell in plan.runnable or plan.cells)
+    if len(cells) > MOST_CELLS:
+        raise InputRejected("no sweep was planned", why=f"{len(cells)} cells", hint=f"ask for {MOST_CELLS} at most")
+    if asker.max_usd is not None and usd_per_h is None:
+        why = "the price of the server is unknown, so a limit in USD limits nothing"
+        hint = "limit the minutes alone, or say what it costs: usd_per_h in services.toml, or --accelerator"
+        raise InputRejected("no sweep was planned", why=why, hint=hint)
+    return SweepRequest(
+        service=subject.service,
+        endpoint=subject.endpoint,
+        model=subject.model,
+        served_model=subject.served_model,
+        cells=cells,
+        max_minutes=asker.max_minutes,
+        max_usd=asker.max_usd,
+        usd_per_h=usd_per_h,
+        asker=asker.who,
+        channel=asker.channel,
+        verified=asker.verified,
+        made_at=asker.at,
+    )
 
 
 class Sweep(Value):

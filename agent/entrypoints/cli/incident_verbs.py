@@ -54,14 +54,14 @@ def act(args: argparse.Namespace) -> Incident:
         SreError: See :class:`agent.entrypoints.operator_client.protocol.OperatorClient`.
     """
     from agent.entrypoints.operator_client.local import open_operator_client
-    from agent.entrypoints.operator_client.protocol import AskedCommand
+    from agent.entrypoints.operator_client.protocol import OperatorCommand
 
     command = VERBS[args.what]
     text = _text(args, command)
     client, seen = open_operator_client(), args.digest
     if command is Command.ROLL_BACK and seen is None:
         seen = _shown_plan(client, args.id)
-    return client.command(AskedCommand(incident=args.id, command=command, text=text, by=args.by, plan_digest=seen))
+    return client.command(OperatorCommand(incident=args.id, command=command, text=text, by=args.by, plan_digest=seen))
 
 
 def _shown_plan(client: "OperatorClient", incident_id: str) -> str:

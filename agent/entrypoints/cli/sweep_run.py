@@ -142,30 +142,17 @@ def _new(
 ) -> "Sweep":
     from agent.app.operating_system import user_name
     from agent.core.decision.decision import Channel
-    from agent.core.sweep.grant import MOST_CELLS, SweepRequest
-    from agent.core.sweep.sweep import Sweep
+    from agent.core.sweep.sweep import Sweep, SweepAsker, sweep_request
 
-    cells = tuple(cell.planned for cell in plan.runnable or plan.cells)
-    if len(cells) > MOST_CELLS:
-        raise InputRejected("no sweep was planned", why=f"{len(cells)} cells", hint=f"ask for {MOST_CELLS} at most")
-    if args.max_usd is not None and usd_per_h is None:
-        why = "the price of the server is unknown, so --max-usd limits nothing"
-        raise InputRejected("no sweep was planned", why=why, hint="give --accelerator, or --max-minutes alone")
-    request = SweepRequest(
-        service=subject.service,
-        endpoint=subject.endpoint,
-        model=subject.model,
-        served_model=subject.served_model,
-        cells=cells,
+    asker = SweepAsker(
+        who=args.by or user_name(),
+        channel=Channel.COMMAND_LINE,
         max_minutes=args.max_minutes,
         max_usd=args.max_usd,
-        usd_per_h=usd_per_h,
-        asker=args.by or user_name(),
-        channel=Channel.COMMAND_LINE,
-        made_at=app.clock.now(),
+        at=app.clock.now(),
     )
     return Sweep(
-        request=request,
+        request=sweep_request(asker, subject, plan, usd_per_h=usd_per_h),
         subject=subject,
         plan=plan,
         seed=args.seed,

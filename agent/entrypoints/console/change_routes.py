@@ -109,7 +109,7 @@ def _answered(
         looked = preview(asked) if _previews(console, service) else None
         if request.form.get("do") == "preview":
             return _page(console, replace(shown, preview=looked))
-        recorded = ask(asked if asked.target or looked is None else replace(asked, target=looked.plan.target))
+        recorded = ask(asked if asked.target or looked is None else asked.with_(target=looked.plan.target))
     except SreError as error:
         wrong = wrong_of(_as_request_error(error), actions, service.name, console.world.rules.policy)
         return _page(console, replace(shown, wrong=wrong, status=_status(error)))

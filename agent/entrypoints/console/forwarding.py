@@ -40,17 +40,9 @@ class Forwarding:
 
     def ask(self, asked: ChangeAsked) -> str:
         """Hand a change request on; return its ID."""
-        said = {
-            "service": asked.service,
-            "actions": [action.model_dump(mode="json") for action in asked.actions],
-            "why": asked.why,
-            "supersede": asked.supersede,
-            "target": asked.target.model_dump(mode="json") if asked.target is not None else None,
-        }
         hint = f"set it, or run: sre-agent change {asked.service}"
-        answer = self._post(
-            "/requests", said, f"the change of {asked.service!r} was not recorded", _SIGNS_REQUESTS, hint
-        )
+        what = f"the change of {asked.service!r} was not recorded"
+        answer = self._post("/requests", asked.body, what, _SIGNS_REQUESTS, hint)
         return str(answer.get("request", "")) if isinstance(answer, dict) else ""
 
     def withdraw(self, asked: str, _person: Person, why: str) -> object:
@@ -61,10 +53,8 @@ class Forwarding:
 
     def carry_out(self, asked: CommandRequest) -> object:
         """Hand on what the person does about an incident."""
-        said: dict[str, object] = {"incident": asked.incident, "command": asked.command.value, "text": asked.text}
         hint = "set it, or use the command line: sre-agent incidents --help"
-        said["plan_digest"] = asked.plan_digest
-        return self._post("/commands", said, f"nothing was done about {asked.incident!r}", _WRITES, hint)
+        return self._post("/commands", asked.body, f"nothing was done about {asked.incident!r}", _WRITES, hint)
 
     def _post(self, path: str, said: dict[str, Any], what: str, why: str, hint: str) -> Any:
         if self._client is None:

@@ -75,12 +75,12 @@ class LiveView:
 
     def of(self, incident: Incident, now: datetime) -> LiveProgress | None:
         """Return how far its change has come; None where none is under way."""
-        if progress_of(incident, now) is None:
+        unseen = progress_of(incident, now)
+        if unseen is None:
             return None
         look = self._look(incident, now)
         start_s = look.start_s / self._faster if look.start_s is not None else None
-        progress = progress_of(incident, now, start_s=start_s)
-        assert progress is not None
+        progress = progress_of(incident, now, start_s=start_s) or unseen
         applied = incident.effect(EffectKind.APPLY)
         starting = applied is not None and applied.finished_at is None
         started_s = (now - applied.intended_at).total_seconds() if applied is not None else 0.0

@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import cache
 from importlib.resources import files
 from typing import Any
 from urllib.parse import urlencode
@@ -37,8 +38,12 @@ TEXT_LIMIT = 4000
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._@+-]{1,320}")
 
 
+@cache
 def make_pages() -> Environment:
-    """Return the templates; whatever an expression gives is first made plain, then escaped, without being asked."""
+    """Return the templates; whatever an expression gives is first made plain, then escaped, without being asked.
+
+    One for the process: each template is compiled once.
+    """
     pages = Environment(
         loader=PackageLoader("agent.entrypoints.console"),
         autoescape=True,

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import structlog
 from flask import Flask, Response, request
 
-from agent.core.decision.decision import Channel, Decision, Vote
+from agent.core.decision.decision import Channel, Choice, Decision, Vote
 from agent.core.decision.signed_request import Signed, Unsigned
 from agent.core.text.safe_text import slack_mrkdwn
 from agent.entrypoints.http.application import (
@@ -131,11 +131,12 @@ def _received(ignored: str) -> RawResponse:
 
 def _work_of(press: Press, service: DecideService) -> Callable[[], object]:
     """Return what records a press: an answer to a plan or a load measurement, or the end of a request."""
+    awaited, answer = until(service.answer_s), press.answer
+    if answer is None or press.request:
+        return lambda: _once(service, press.signed, partial(_take_back, service, press, awaited))
     if press.sweep:
-        return lambda: _once(service, press.signed, partial(_answer_sweep, service, press, until(service.answer_s)))
-    if press.request:
-        return lambda: _once(service, press.signed, partial(_take_back, service, press, until(service.answer_s)))
-    word = _word_of(press, service.answer_s)
+        return lambda: _once(service, press.signed, partial(_answer_sweep, service, press, answer, awaited))
+    word = _word_of(press, answer, awaited)
     return lambda: _record(service, press.signed, word)
 
 
@@ -148,12 +149,11 @@ def _take_back(service: DecideService, press: Press, is_awaited: Callable[[], bo
     return withdraw_request(world, press.request, who=press.user, verified=True, why="", channel=Channel.SLACK)
 
 
-def _answer_sweep(service: DecideService, press: Press, is_awaited: Callable[[], bool]) -> object:
-    assert press.answer is not None
+def _answer_sweep(service: DecideService, press: Press, answer: Choice, is_awaited: Callable[[], bool]) -> object:
     asked = asked_sweep(service.world, press.sweep)
     if not asked.waits:
         _collapse(service, press, asked)  # answered elsewhere meanwhile; the refusal says by whom
-    word = SweepAnswer(sweep=press.sweep, answer=press.answer, who=press.user, channel=Channel.SLACK, verified=True)
+    word = SweepAnswer(sweep=press.sweep, answer=answer, who=press.user, channel=Channel.SLACK, verified=True)
     done = answer_sweep(service.world, word, is_awaited=is_awaited)
     if not done.waits:
         _collapse(service, press, done)
@@ -174,11 +174,10 @@ def _collapse(service: DecideService, press: Press, done: AskedSweep) -> None:
     service.replace(press.reply_to, message)
 
 
-def _word_of(press: Press, answer_s: float) -> DecisionRequest:
-    assert press.answer is not None
+def _word_of(press: Press, answer: Choice, is_awaited: Callable[[], bool]) -> DecisionRequest:
     return DecisionRequest(
         plan=press.plan,
-        answer=press.answer,
+        answer=answer,
         who=press.user,
         channel=Channel.SLACK,
         verified=True,
@@ -186,7 +185,7 @@ def _word_of(press: Press, answer_s: float) -> DecisionRequest:
         plan_digest=press.plan_digest,
         break_glass=press.break_glass,
         withdraw=press.withdraw,
-        is_awaited=until(answer_s),
+        is_awaited=is_awaited,
     )
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from agent.app.sweep_proposal import ProposedSweep, SweepWish
     from agent.core.change.asked_settings import ShapeOf, TypeOf
     from agent.core.plan.action import Lifecycle
-    from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient
+    from agent.entrypoints.operator_client.protocol import OperatorChange, OperatorClient
     from agent.failures.match.matcher import Matcher
     from agent.ports.queued_resources import QueuedResources
     from agent.ports.quotas import Quotas
@@ -146,7 +146,7 @@ def _client() -> "OperatorClient":
     return open_operator_client(bearer_token)
 
 
-def _preview(asked: "AskedChange") -> "ChangePreview":
+def _preview(asked: "OperatorChange") -> "ChangePreview":
     from agent.entrypoints.operator_client.local import preview_with_own_credentials
 
     return preview_with_own_credentials(asked)

@@ -111,8 +111,9 @@ def _incidents(found: Iterable[Incident], *, now: datetime, watched: frozenset[s
 
 
 def _drift(world: StageContext) -> Iterator[tuple[tuple[str, ...], float]]:
-    for service in sorted(_watched(world)) if world.service_records is not None else ():
-        assert world.service_records is not None
+    if world.service_records is None:
+        return
+    for service in sorted(_watched(world)):
         record = world.service_records.service_record(service)
         if record is not None:
             yield (service,), len(record.drift)

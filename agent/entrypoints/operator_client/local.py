@@ -15,7 +15,13 @@ from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Channel, Choice, Decision, Vote
 from agent.core.incident.incident import Event, Incident
 from agent.core.plan.action import Action
-from agent.entrypoints.operator_client.protocol import AskedChange, AskedCommand, OperatorClient, RecordedDecision, now
+from agent.entrypoints.operator_client.protocol import (
+    OperatorChange,
+    OperatorClient,
+    OperatorCommand,
+    RecordedDecision,
+    now,
+)
 from agent.entrypoints.telemetry import configure_log
 from agent.errors import PolicyRefused, SettingsRejected
 from agent.ports.control import KillSwitch
@@ -86,39 +92,33 @@ class LocalClient:
                 hint=f"look at it: sre-agent incidents show {stored.incident}, for the command with the digest",
             )
 
-    def ask(self, asked: AskedChange) -> Incident:
+    def ask(self, asked: OperatorChange) -> Incident:
         """Run the stage here; see the protocol."""
-        return request_change(self._app.contexts[Owner.DECIDE], _word_of(asked))
+        return request_change(self._app.contexts[Owner.DECIDE], _as_asked(asked))
 
     def sees(self, service: str) -> bool:
         """Whether the live service can be described from here."""
         return self._app.environment.platform_of(service) is not None
 
-    def preview(self, asked: AskedChange) -> ChangePreview:
+    def preview(self, asked: OperatorChange) -> ChangePreview:
         """Work out the plan here; nothing is stored.
 
         Raises:
             SreError: See :func:`agent.stages.preview_change.preview_change`.
         """
-        return preview_change(self._app.contexts[Owner.INCIDENT], _word_of(asked))
+        return preview_change(self._app.contexts[Owner.INCIDENT], _as_asked(asked))
 
     def withdraw(self, request: str, *, by: str | None, why: str) -> Incident:
         """Run the stage here; see the protocol."""
         context = self._app.contexts[Owner.DECIDE]
         return withdraw_request(context, request, who=by or user_name(), verified=False, why=why)
 
-    def command(self, asked: AskedCommand) -> Incident:
+    def command(self, asked: OperatorCommand) -> Incident:
         """Run the stage here; see the protocol."""
-        word = CommandRequest(
-            incident=asked.incident,
-            command=asked.command,
-            who=asked.by or user_name(),
-            channel=Channel.COMMAND_LINE,
-            verified=False,
-            text=asked.text,
-            plan_digest=asked.plan_digest,
-        )
-        return carry_out(self._app.contexts[Owner.DECIDE], word)
+        who, wanted = asked.by or user_name(), dict(asked)
+        del wanted["by"]
+        request = CommandRequest(**wanted, who=who, channel=Channel.COMMAND_LINE, verified=False)
+        return carry_out(self._app.contexts[Owner.DECIDE], request)
 
     def turn(self, *, on: bool, by: str | None, why: str) -> KillSwitch:
         """Write the control store of this machine.
@@ -184,7 +184,7 @@ def _recorded(made: Decision | Vote) -> RecordedDecision:
     )
 
 
-def preview_with_own_credentials(asked: AskedChange) -> ChangePreview:
+def preview_with_own_credentials(asked: OperatorChange) -> ChangePreview:
     """Work out a change with the credentials of whoever runs this command, and an installation that keeps nothing.
 
     Raises:
@@ -205,20 +205,13 @@ def preview_with_own_credentials(asked: AskedChange) -> ChangePreview:
     with TemporaryDirectory(prefix="sre-change-") as folder:
         app = build_app_in_memory(settings.with_(bus="embedded"), clock=clock, state=Path(folder))
         context = replace(app.contexts[Owner.INCIDENT], local=False)
-        return preview_change(context, _word_of(asked))
+        return preview_change(context, _as_asked(asked))
 
 
-def _word_of(asked: AskedChange) -> ChangeAsked:
-    return ChangeAsked(
-        service=asked.service,
-        actions=asked.actions,
-        why=asked.why,
-        who=asked.by or user_name(),
-        channel=asked.channel,
-        verified=asked.verified and asked.by is not None,
-        target=asked.target,
-        supersede=asked.supersede,
-    )
+def _as_asked(asked: OperatorChange) -> ChangeAsked:
+    by, wanted = asked.by, dict(asked) | {"verified": asked.verified and asked.by is not None}
+    del wanted["by"]
+    return ChangeAsked(**wanted, who=by or user_name())
 
 
 def open_operator_client(token: Callable[[], str | None] = lambda: None) -> OperatorClient:

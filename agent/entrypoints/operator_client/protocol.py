@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from agent.core.change.config_drift import ServiceRecord
+from agent.core.change.request import DesiredChange
 from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Channel, Choice
-from agent.core.incident.command import Command
+from agent.core.incident.command import DesiredCommand
 from agent.core.incident.incident import Event, Incident
 from agent.core.plan.action import Action
-from agent.core.service.serving import Target
 from agent.core.value import Value
 from agent.ports.control import KillSwitch
 from agent.ports.store import Query
@@ -33,40 +33,28 @@ class RecordedDecision(Value):
     withdrawn: bool = False
 
 
-class AskedChange(Value):
-    """A change to ask for.
+class OperatorChange(DesiredChange):
+    """A change that the operator of this process wants.
 
     Attributes:
         by: The name of ``--by``; the operator's own when None.
         verified: Whether a token that was shown here proved that name; local mode only, `decide` looks for itself.
-        target: The state of the service that was seen; None where nobody looked.
         channel: By what it was asked for: the command line, or MCP, whose asker may approve nothing of it.
     """
 
-    service: str
-    actions: tuple[Action, ...]
-    why: str
     by: str | None = None
     verified: bool = False
-    target: Target | None = None
-    supersede: bool = False
     channel: Channel = Channel.COMMAND_LINE
 
 
-class AskedCommand(Value):
-    """What to do about an incident.
+class OperatorCommand(DesiredCommand):
+    """What the operator of this process does about an incident.
 
     Attributes:
-        text: The comment, the reason, or to whom it is assigned.
         by: The name of ``--by``; the operator's own when None.
-        plan_digest: Of the plan that was shown to who rolls back or did a task; None to look no closer.
     """
 
-    incident: str
-    command: Command
-    text: str = ""
     by: str | None = None
-    plan_digest: str | None = None
 
 
 class OperatorClient(Protocol):
@@ -105,7 +93,7 @@ class OperatorClient(Protocol):
         """
         ...
 
-    def ask(self, asked: AskedChange) -> Incident:
+    def ask(self, asked: OperatorChange) -> Incident:
         """Ask for a change; return the life of the request, which may be one that was open already.
 
         Raises:
@@ -120,7 +108,7 @@ class OperatorClient(Protocol):
         """Take back a request that one asked for oneself."""
         ...
 
-    def command(self, asked: AskedCommand) -> Incident:
+    def command(self, asked: OperatorCommand) -> Incident:
         """Do something about an incident; return it as it is then.
 
         Raises:

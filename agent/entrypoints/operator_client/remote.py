@@ -16,7 +16,7 @@ from agent.core.incident.incident import Event, Incident
 from agent.core.plan.action import Action
 from agent.core.value import Value
 from agent.entrypoints.http.authenticator import TOKEN_HEADER
-from agent.entrypoints.operator_client.protocol import AskedChange, AskedCommand, RecordedDecision
+from agent.entrypoints.operator_client.protocol import OperatorChange, OperatorCommand, RecordedDecision
 from agent.errors import DependencyFailed, InputRejected, NotFound
 from agent.ports.control import KillSwitch, Limits
 from agent.ports.decide import LIST_LIMIT, Decide, NoResponse
@@ -74,11 +74,10 @@ class RemoteClient:
         shown = {name: word for name, word in answer.items() if name in known} if isinstance(answer, dict) else answer
         return _read(RecordedDecision, shown)
 
-    def ask(self, asked: AskedChange) -> Incident:
+    def ask(self, asked: OperatorChange) -> Incident:
         """Send the request once; see the protocol."""
         _refuse_name(asked.by)
-        said = asked.model_dump(mode="json", include={"service", "actions", "why", "target", "supersede"})
-        said |= {"via": "mcp"} if asked.channel is Channel.MCP else {}
+        said = asked.body | ({"via": "mcp"} if asked.channel is Channel.MCP else {})
         return self._recorded("/requests", said, "the change was asked for")
 
     def withdraw(self, request: str, *, by: str | None, why: str) -> Incident:
@@ -87,10 +86,10 @@ class RemoteClient:
         said = {"request": _named(request), "why": why}
         return self._recorded("/requests/withdraw", said, "the request was taken back")
 
-    def command(self, asked: AskedCommand) -> Incident:
+    def command(self, asked: OperatorCommand) -> Incident:
         """Send it once; see the protocol."""
         _refuse_name(asked.by)
-        said = asked.model_dump(mode="json", exclude={"by"}) | {"incident": _named(asked.incident)}
+        said = asked.body | {"incident": _named(asked.incident)}
         return self._recorded("/commands", said, "it was done")
 
     def _recorded(self, path: str, said: dict[str, Any], what: str) -> Incident:

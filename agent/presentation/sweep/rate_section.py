@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from agent.core.sweep.cell import Cell, Outcome, Strategy
+from agent.core.sweep.cell import Cell, MeasuredCell, Outcome, Strategy
 from agent.core.sweep.findings import P99_REQUESTS
 from agent.core.sweep.rates import RateFindings
 from agent.presentation.report.document import Plot, Section, Table
@@ -83,13 +83,13 @@ def _table(found: RateFindings, cells: Sequence[Cell]) -> Table:
     columns = ("load", "succeeded", "failed", "answered/s", "output tokens/s")
     times = ("latency p50", "latency p99", "TTFT p50", "TTFT p99", "ITL p50", "ITL p99")
     last = ("keeps the target",) if any(kept is not None for kept in keeps.values()) else ()
-    rows = tuple((*_row(cell), *(_said(keeps, cell) for _ in last)) for cell in cells)
+    rows = tuple(
+        (*_row(cell, cell.measured), *(_said(keeps, cell) for _ in last)) for cell in cells if cell.measured is not None
+    )
     return Table(columns=(*columns, *times, *last), rows=rows, numbers=1)
 
 
-def _row(cell: Cell) -> Iterator[str]:
-    known = cell.measured
-    assert known is not None
+def _row(cell: Cell, known: MeasuredCell) -> Iterator[str]:
     yield f"{load_text(cell)}{' (cut off)' if cell.outcome is Outcome.PARTIAL else ''}"
     yield from (f"{known.succeeded:,}", f"{known.failed:,}")
     yield from (

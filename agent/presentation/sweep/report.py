@@ -116,9 +116,7 @@ def _level(context: ContextFindings) -> int | None:
 def _cells(context: ContextFindings, cells: Sequence[Cell]) -> Table:
     running = dict(context.running)
     rows = []
-    for cell in cells:
-        known = cell.measured
-        assert known is not None
+    for cell, known in ((cell, cell.measured) for cell in cells if cell.measured is not None):
         ttft, itl = known.ttft_s, known.itl_s
         at_once = running.get(cell.planned.concurrency)
         rows.append(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import flask
 import pytest
-import structlog
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Response
 
@@ -73,7 +72,6 @@ def environ(monkeypatch, tmp_path):
     yield monkeypatch
     for cached in CACHED:
         cached.cache_clear()
-    structlog.reset_defaults()
 
 
 class FlakyBus:

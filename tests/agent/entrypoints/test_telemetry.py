@@ -20,7 +20,6 @@ def written(capfd):
         return [json.loads(line) for line in capfd.readouterr().err.splitlines()]
 
     yield read
-    structlog.reset_defaults()
     structlog.contextvars.clear_contextvars()
 
 
@@ -115,8 +114,6 @@ def test_a_bug_is_told_without_what_stood_in_memory(capsys, as_json):
         _ = 1 / len(signing_secret[:0])
     except ZeroDivisionError:
         structlog.get_logger().exception("decision.failed")
-    finally:
-        structlog.reset_defaults()
     said = capsys.readouterr().err
     assert "ZeroDivisionError" in said
     assert signing_secret not in said
@@ -125,12 +122,9 @@ def test_a_bug_is_told_without_what_stood_in_memory(capsys, as_json):
 def test_what_others_wrote_moves_no_cursor_of_whoever_watches_the_log(capsys):
     """S13: names and errors stand in the lines for people as they came."""
     configure_log(as_json=False)
-    try:
-        structlog.get_logger().warning(
-            "delivery.failed", error="\x1b[2J\x1b]0;t\x07gone\u202e", service="a\x9bb", took_s=1.5
-        )
-    finally:
-        structlog.reset_defaults()
+    structlog.get_logger().warning(
+        "delivery.failed", error="\x1b[2J\x1b]0;t\x07gone\u202e", service="a\x9bb", took_s=1.5
+    )
     said = capsys.readouterr().err
     assert "gone" in said
     assert "took_s=1.5" in said

@@ -1,11 +1,9 @@
 """An embedded installation on a real file, with one incident that waits for a decision."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 
 from agent.app import build_app
 from agent.core.incident.incident import Incident
@@ -20,7 +18,7 @@ EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "gemma4-26b-l4-star
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Incident]:
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Incident:
     """The incident as the running service left it; the environment leads every command to the same file."""
     monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
     monkeypatch.setenv("PLATFORM", f"rehearsal:{EXAMPLE}")
@@ -29,8 +27,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Incident]
     for name in ("SERVICES", "POLICY", "DECIDE_URL"):
         monkeypatch.delenv(name, raising=False)
     publish_example(build_app(read_settings()), EXAMPLE)
-    yield run_until(Phase.ASKED)
-    structlog.reset_defaults()  # the command bound the log to what pytest captures here
+    return run_until(Phase.ASKED)
 
 
 class Service:

@@ -1,10 +1,9 @@
 """The quarantine in the Firestore database of the incidents."""
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from agent.adapters.bus.quarantine.message_key import FAILURES_KEPT, as_text, key_of, topic_of
+from agent.adapters.bus.quarantine.message_key import FAILURES_KEPT, key_of, row_of
 from agent.adapters.store.firestore.documents import Data, Documents, Write, document_path
 from agent.adapters.store.firestore.errors import FirestoreTimeout, Rival
 from agent.ports.bus import Delivery
@@ -53,20 +52,12 @@ class FirestoreQuarantine:
 
     def put(self, delivery: Delivery, reason: str) -> None:
         """Keep a message with its reason; the first reason stays. See the port."""
-        data, encoding = as_text(delivery.data)
-        kept = self._redact(data) if encoding == "utf-8" else data
-        if len(kept.encode()) > BODY_LIMIT:
-            kept, encoding = kept.encode()[:BODY_LIMIT].decode("utf-8", "ignore"), f"{encoding}, cut"
-        row: Data = {
-            "id": delivery.message_id,
-            "topic": topic_of(delivery),
-            "reason": self._redact(reason),
-            "at": self._clock.now().isoformat(),
-            "body": kept,
-            "encoding": encoding,
-            "attributes": self._redact(json.dumps(delivery.attributes)),
-        }
-        self._documents.create(document_path("quarantine", key_of(delivery)), row)
+        row = row_of(delivery, reason, redact=self._redact)
+        body, encoding = row.pop("data").encode(), row["encoding"]
+        if len(body) > BODY_LIMIT:
+            body, encoding = body[:BODY_LIMIT], f"{encoding}, cut"
+        kept = {"at": self._clock.now().isoformat(), "body": body.decode("utf-8", "ignore"), "encoding": encoding}
+        self._documents.create(document_path("quarantine", key_of(delivery)), row | kept)
         self._documents.write([Write(path=document_path("failures", key_of(delivery)), data=None)])
 
     def rows(self, limit: int = 100) -> tuple[Mapping[str, str], ...]:

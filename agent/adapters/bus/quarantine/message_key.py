@@ -1,7 +1,9 @@
-"""Under which name a body that cannot succeed is counted and kept."""
+"""A body that cannot succeed: under which name it is counted, and the row that is kept of it."""
 
 import base64
 import hashlib
+import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
@@ -18,14 +20,23 @@ def key_of(delivery: Delivery) -> str:
     return f"{delivery.subscription or delivery.topic or ''}|{name}"
 
 
-def topic_of(delivery: Delivery) -> str:
-    """Return the topic as shown, or the subscription where the envelope does not name one."""
-    return delivery.topic or delivery.subscription
+def row_of(delivery: Delivery, reason: str, *, redact: Callable[[str], str]) -> dict[str, str]:
+    """Return what is kept of a message; ``encoding`` says how ``data`` is written: ``utf-8`` or ``base64``.
 
-
-def as_text(data: bytes) -> tuple[str, str]:
-    """Return a body as text, and how it is written: ``utf-8`` or ``base64``."""
+    Args:
+        delivery: The message.
+        reason: Why it cannot succeed.
+        redact: Takes secrets out of a text before it is kept.
+    """
     try:
-        return data.decode("utf-8"), "utf-8"
+        data, encoding = redact(delivery.data.decode("utf-8")), "utf-8"
     except UnicodeDecodeError:
-        return base64.b64encode(data).decode("ascii"), "base64"
+        data, encoding = base64.b64encode(delivery.data).decode("ascii"), "base64"
+    return {
+        "id": delivery.message_id,
+        "topic": delivery.topic or delivery.subscription,
+        "reason": redact(reason),
+        "data": data,
+        "encoding": encoding,
+        "attributes": redact(json.dumps(delivery.attributes)),
+    }

@@ -1,10 +1,9 @@
 """The quarantine in the SQLite file of the incidents."""
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from agent.adapters.bus.quarantine.message_key import FAILURES_KEPT, as_text, key_of, topic_of
+from agent.adapters.bus.quarantine.message_key import FAILURES_KEPT, key_of, row_of
 from agent.adapters.store.named_sql import queries
 from agent.adapters.store.row_json import from_us, to_us
 from agent.adapters.store.sqlite.database import SqliteDatabase
@@ -40,20 +39,10 @@ class SqliteQuarantine:
 
     def put(self, delivery: Delivery, reason: str) -> None:
         """Keep a message with its reason; the first reason stays. See the port."""
-        data, encoding = as_text(delivery.data)
-        row = {
-            "key": key_of(delivery),
-            "id": delivery.message_id,
-            "topic": topic_of(delivery),
-            "reason": self._redact(reason),
-            "at": to_us(self._clock.now()),
-            "data": self._redact(data) if encoding == "utf-8" else data,
-            "encoding": encoding,
-            "attributes": self._redact(json.dumps(delivery.attributes)),
-        }
+        key, row = key_of(delivery), row_of(delivery, reason, redact=self._redact)
         with self._database.writing() as db:
-            db.execute(SQL["quarantine_add"], row)
-            db.execute(SQL["failures_forget"], {"key": row["key"]})
+            db.execute(SQL["quarantine_add"], row | {"key": key, "at": to_us(self._clock.now())})
+            db.execute(SQL["failures_forget"], {"key": key})
 
     def rows(self, limit: int = 100) -> tuple[Mapping[str, str], ...]:
         """Return what is kept, newest first; see the port. ``encoding`` says how ``data`` is written."""

@@ -72,7 +72,7 @@ def condition_says(condition: Any) -> str:
         field = condition.DESCRIPTOR.fields_by_name[which]
         named = field.enum_type.values_by_number.get(getattr(condition, which))
         reason = named.name if named is not None else str(getattr(condition, which))
-    return ": ".join(part for part in (reason, condition.message) if part)[:2000]
+    return ": ".join(part for part in (reason, condition.message) if part)
 
 
 def config_of(template: Any) -> ServingConfig:

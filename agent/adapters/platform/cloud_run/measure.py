@@ -45,18 +45,18 @@ class Meter:
             rolled: How far the revision is.
             current: The ``Service`` message.
         """
-        ready = self._measured.said(Check.READY, rolled.says, good=rolled.ok)
+        ready = self._measured.measurement(Check.READY, rolled.says, good=rolled.ok)
         if rolled.ok is not True:
             return (ready,)
         url = address(current, revision)
         if url is None:
             why = f"no address leads to {revision} alone: it has neither a tag nor all of the traffic"
-            return (ready, self._measured.said(Check.COMPLETION, why, good=None))
+            return (ready, self._measured.measurement(Check.COMPLETION, why, good=None))
         config = config_of(current.template)
         model = served_name(config)
         if model is None:
             why = "the startup flags name no model to ask for"
-            return (ready, self._measured.said(Check.COMPLETION, why, good=None))
+            return (ready, self._measured.measurement(Check.COMPLETION, why, good=None))
         reply = self._client.complete(service, url=url, audience=current.uri, model=model)
         sleeps = config.min_instances == 0 and current.scaling.min_instance_count == 0
         return (ready, *self._measured.of(service, reply, may_sleep=sleeps))

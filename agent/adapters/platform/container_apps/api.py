@@ -250,4 +250,4 @@ def _progress(status: int, content: bytes) -> Asynchronous:
     assert isinstance(error, dict)
     said = ": ".join(str(error[k]) for k in ("code", "message") if error.get(k))
     state = answer.get("status")
-    return Asynchronous(state=state if isinstance(state, str) else "Succeeded", error=said[:2000])
+    return Asynchronous(state=state if isinstance(state, str) else "Succeeded", error=said)

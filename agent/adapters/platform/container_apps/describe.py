@@ -85,14 +85,14 @@ def state_of(revision: Json) -> tuple[bool | None, str]:
     error = str(revision.get("provisioningError") or "")
     said = ", ".join(f"{k} {v}" for k, v in (("provisioning", provisioning), ("running", running)) if v)
     if provisioning in {"Failed", "Deprovisioned"} or running in {"Failed", "ActivationFailed", "Stopped"}:
-        return False, (error or f"Azure gives no reason ({said})")[:2000]
+        return False, error or f"Azure gives no reason ({said})"
     sleeps = running.lower().startswith("scale")  # "ScaledToZero"
     open_still = running in {"Processing", "Degraded", "Unknown"}
     if provisioning == "Provisioned" and (health == "Healthy" or sleeps) and not open_still:
         return True, said
     waits = not int(revision.get("replicas") or 0) and provisioning == "Provisioning"
     hint = "no replica is assigned yet: the workload profile may have no room (AssigningReplica)" if waits else ""
-    return None, "; ".join(filter(None, (said, error, hint)))[:2000]
+    return None, "; ".join(filter(None, (said, error, hint)))
 
 
 def config_of(seen: Seen) -> ServingConfig:

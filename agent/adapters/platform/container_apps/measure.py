@@ -50,8 +50,8 @@ class Meter:
             rolled: How far that is.
         """
         if seen.is_stopped:
-            return (self._measured.said(Check.READY, "the app is stopped", good=False),)
-        ready = self._measured.said(Check.READY, rolled.says, good=rolled.ok)
+            return (self._measured.measurement(Check.READY, "the app is stopped", good=False),)
+        ready = self._measured.measurement(Check.READY, rolled.says, good=rolled.ok)
         if rolled.ok is not True:
             return (ready,)
         config, host = config_of(seen), host_of(seen, revision)
@@ -59,7 +59,7 @@ class Meter:
         if host is None or model is None:
             flags = "the startup flags name no model to ask for"
             why = f"no address leads to {revision} alone" if host is None else flags
-            return (ready, self._measured.said(Check.COMPLETION, why, good=None))
+            return (ready, self._measured.measurement(Check.COMPLETION, why, good=None))
         url = self._url_of(host)
         reply = self._client.complete(seen.ref.name, url=url, audience=url, model=model)
         return (ready, *self._measured.of(seen.ref.name, reply, may_sleep=config.min_instances == 0))

@@ -19,7 +19,7 @@ from agent.ports.model_server import asleep
 
 HOST: Final = "http://127.0.0.1"
 WANTS_KEY: Final = (
-    "the server wants an API key (HTTP 401), and it is neither VLLM_API_KEY of the unit nor the --api-key of its words"
+    "the server wants an API key (HTTP 401), and it is neither VLLM_API_KEY nor the --api-key of the unit"
 )
 REQUEST_S: Final = 40.0
 """Of one request on the instance; a command that takes longer than ``command.ANSWER_S`` is given up."""
@@ -161,4 +161,4 @@ class Meter:
         return served_name(config_of(self._seen))
 
     def _said(self, check: Check, says: str, *, good: bool | None) -> Measurement:
-        return self._measured.said(check, says, good=good)
+        return self._measured.measurement(check, says, good=good)

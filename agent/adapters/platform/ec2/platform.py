@@ -279,7 +279,7 @@ class Ec2Platform:
         name, tagged = operation_name(seen.target.service, effect_key), seen.instance.tagged
         if tagged is not None and tagged.key == effect_key:
             if seen.tag_is_newest:
-                return power_progress(seen)
+                return power_progress(seen, tagged)
             return Operation(name=name, done=True, ok=None, says="a later change of the unit followed")
         entry = next((e for e in seen.report["effects"] if e["key"] == effect_key), None)
         if entry is None:

@@ -6,7 +6,7 @@ from typing import Final
 from agent.adapters.aws.client import Aws
 from agent.adapters.aws.errors import code_of
 from agent.adapters.platform.ec2.describe import Seen, message_of
-from agent.adapters.platform.ec2.target import CALLED_TAG, EFFECT_TAG, FAILED_TAG, REVISION_TAG
+from agent.adapters.platform.ec2.target import CALLED_TAG, EFFECT_TAG, FAILED_TAG, REVISION_TAG, Tagged
 from agent.core.plan.action import SetInstanceType
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.platform import Operation, Order, Restore, seconds_to_send
@@ -139,14 +139,18 @@ def _why_failed(seen: Seen, does: str, code: str) -> str:
     return f"instance {seen.instance.id} did not start as {kind}: {why}; it is stopped"
 
 
-def power_progress(seen: Seen) -> Operation:
-    """Return how far our newest start, stop or change of type of the instance has come."""
-    tagged, state = seen.instance.tagged, seen.instance.state
-    assert tagged is not None, "it bears our stamp"
+def power_progress(seen: Seen, tagged: Tagged) -> Operation:
+    """Return how far our newest start, stop or change of type of the instance has come.
+
+    Args:
+        seen: The unit as it was read.
+        tagged: Our stamp on its instance.
+    """
+    state = seen.instance.state
     name, says = operation_name(seen.target.service, tagged.key), f"instance {seen.instance.id} is {state}"
     if seen.instance.turned:
         return Operation(name=name, done=True, ok=False, says=f"{says}: somebody {seen.instance.turned} it since")
-    remains = _remains(seen)
+    remains = _remains(seen, tagged)
     if tagged.does == "stop":
         ended = state == "stopped"
         says = message_of(seen) if ended else says
@@ -163,10 +167,9 @@ def power_progress(seen: Seen) -> Operation:
     return Operation(name=name, done=ready is not None, ok=ready, says="it came up" if ready else says)
 
 
-def _remains(seen: Seen) -> str:
+def _remains(seen: Seen, tagged: Tagged) -> str:
     """Return which call is still to be made; a start or stop that EC2 accepted is none."""
-    tagged, state = seen.instance.tagged, seen.instance.state
-    assert tagged is not None, "it bears our stamp"
+    state = seen.instance.state
     if tagged.does == "stop" or (tagged.new_type and seen.instance.type != tagged.new_type):
         calls = {"running": "stop"} if tagged.does == "stop" else {"running": "stop", "stopped": "change of type"}
     else:

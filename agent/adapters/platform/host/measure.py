@@ -12,7 +12,7 @@ from agent.ports.model_server import asleep
 
 COMPLETION_S = 60.0
 WANTS_KEY = (
-    "the server wants an API key (HTTP 401), and it is not the one of its words or of VLLM_API_KEY: "
+    "the server wants an API key (HTTP 401), and it is not the one of its startup flags or of VLLM_API_KEY: "
     "start sre-agent with VLLM_API_KEY set to the server's key"
 )
 
@@ -28,7 +28,7 @@ def measurements(service: str, start: Start, address: Address, now: datetime) ->
     """
 
     def said(check: Check, says: str, *, good: bool | None, value: float | None = None) -> Measurement:
-        return Measurement(check=check, good=good, says=says[:2000], value=value, at=now)
+        return Measurement(check=check, good=good, says=says, value=value, at=now)
 
     if start.stage is Stage.ENDED:
         return (said(Check.READY, start.ending, good=False),)

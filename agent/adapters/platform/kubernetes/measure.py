@@ -46,16 +46,19 @@ class Meter:
             up: Whether its rollout has ended well.
             says: What the platform says of it.
         """
-        ready = self._measured.said(Check.READY, says, good=up)
+        ready = self._measured.measurement(Check.READY, says, good=up)
         if up is not True:
             return (ready,)
         pod = next((p for p in seen.pods if pod_ready(p)), None)
         if pod is None:
-            return (ready, self._measured.said(Check.COMPLETION, "no pod of the newest template is ready", good=None))
+            return (
+                ready,
+                self._measured.measurement(Check.COMPLETION, "no pod of the newest template is ready", good=None),
+            )
         model = served_name(config_of(seen))
         if model is None:
             why = "the startup flags name no model to ask for"
-            return (ready, self._measured.said(Check.COMPLETION, why, good=None))
+            return (ready, self._measured.measurement(Check.COMPLETION, why, good=None))
         url = self._url(seen, pod)
         reply = self._client(seen).complete(seen.workload.service, url=url, audience=url, model=model)
         return (ready, *self._measured.of(seen.workload.service, reply, may_sleep=False))

@@ -74,7 +74,13 @@ class Seen:
 
     @property
     def _spec(self) -> Any:
-        return self.node if self.node is not None else self.queued.tpu.node_spec[0].node  # type: ignore[union-attr]
+        return self.node if self.node is not None else self.queue_entry.tpu.node_spec[0].node
+
+    @property
+    def queue_entry(self) -> Any:
+        """The ``QueuedResource``, where there is no node."""
+        assert self.queued is not None, "one of the two is there, or the service is not deployed"
+        return self.queued
 
     @property
     def url(self) -> str:
@@ -104,7 +110,7 @@ class Progress:
 def progress(seen: Seen) -> Progress:
     """Return how far the newest revision of a service is."""
     if seen.node is None:
-        return _waiting(seen.queued)
+        return _waiting(seen.queue_entry)
     state = seen.node.state.name
     if state != "READY":
         more = f": {seen.node.health_description}" if seen.node.health_description else ""
@@ -150,7 +156,7 @@ def live_of(seen: Seen) -> Live:
         stamps={e.revision: e.key for e in seen.metadata.effects.effects},
         ready=at.ready,
         reconciling=at.under_way,
-        message=at.says[:2000],
+        message=at.says,
         spare_accelerator=False,
         resumes_with=(0, 1) if config.max_instances == 0 else None,
         url=seen.url,
@@ -162,8 +168,7 @@ def etag_of(seen: Seen) -> str:
     """Return the version token: of the node its metadata, of a queued resource without a node its state too."""
     if seen.node is not None:
         return digest([str(seen.node.id), seen.metadata.etag])
-    queued = seen.queued
-    assert queued is not None
+    queued = seen.queue_entry
     return digest([queued.name, str(queued.create_time), queued.state.state.name, seen.metadata.etag])
 
 
@@ -184,7 +189,6 @@ def hardware(spec: Any) -> tuple[str | None, int]:
 
 def _waiting(queued: Any) -> Progress:
     """Why there is no node."""
-    assert queued is not None
     state, name = queued.state.state.name, queued.name.rpartition("/")[2]
     by = queued.state.state_initiator.name
     said = f"queued resource {name!r} is {state}"

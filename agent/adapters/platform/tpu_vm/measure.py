@@ -23,15 +23,15 @@ class Meter:
         """Measure a revision of a node; what does not run is not asked."""
         if revision != seen.revision:
             says = f"another revision took the place of {revision}"
-            return (self._measurements.said(Check.READY, says, good=False),)
+            return (self._measurements.measurement(Check.READY, says, good=False),)
         at = progress(seen)
-        ready = self._measurements.said(Check.READY, at.says, good=at.ready)
+        ready = self._measurements.measurement(Check.READY, at.says, good=at.ready)
         if at.ready is not True:
             return (ready,)
         model = served_name(seen.config)
         if model is None or not seen.url:
             why = "the startup flags name no model to ask for" if seen.url else "the node has no address to ask"
-            return (ready, self._measurements.said(Check.COMPLETION, why, good=None))
+            return (ready, self._measurements.measurement(Check.COMPLETION, why, good=None))
         service = seen.ref.service
         reply = self._client.complete(service, url=seen.url, audience=seen.url, model=model)
         return (ready, *self._measurements.of(service, reply, may_sleep=False))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agent.core.change.asked_settings import ShapeOf
     from agent.core.plan.action import Action, SetInstanceType
     from agent.core.service.serving import Target
-    from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient
+    from agent.entrypoints.operator_client.protocol import OperatorChange, OperatorClient
     from agent.presentation.policy_explanation import Row
     from agent.stages.preview_change import ChangePreview
 
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     """
     from agent.core.planning.requested import NothingToChange
     from agent.entrypoints.operator_client.local import open_operator_client, preview_with_own_credentials
-    from agent.entrypoints.operator_client.protocol import AskedChange
+    from agent.entrypoints.operator_client.protocol import OperatorChange
 
     if args.confirm and not args.delete:
         raise InputRejected(
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.withdraw:
         return _withdraw(args)
-    asked = AskedChange(
+    asked = OperatorChange(
         service=args.service, actions=_actions(args), why=args.why, by=args.by, supersede=args.supersede
     )
     try:
@@ -186,7 +186,7 @@ def _type_of(service: str, name: str) -> "SetInstanceType | None":
     return read_capacity(read_services(read_settings())).instance_type(service, name)
 
 
-def _seen(client: "OperatorClient", asked: "AskedChange") -> "Target | None":
+def _seen(client: "OperatorClient", asked: "OperatorChange") -> "Target | None":
     """Look first where we can, so that what cannot be is refused before anything is stored; return what was seen."""
     from agent.entrypoints.operator_client.local import LocalClient
 

@@ -22,7 +22,7 @@ class Progress:
         """Go on, or end the call where the client cancelled it or hung up; a request that is under way ends with it."""
         anyio.from_thread.check_cancelled()
 
-    def said(self, done: int, total: int | None, what: str) -> None:
+    def report(self, done: int, total: int | None, what: str) -> None:
         """Tell the client, where it asked for it; ends the call as :meth:`check` does."""
         self.check()
         anyio.from_thread.run(self._context.report_progress, float(done), total, what)
@@ -30,5 +30,5 @@ class Progress:
     def over(self, items: Iterable[T], total: int, what: str) -> Iterator[T]:
         """Yield the items, and tell before each how many are done."""
         for done, item in enumerate(items):
-            self.said(done, total, f"{what} {done + 1} of {total}")
+            self.report(done, total, f"{what} {done + 1} of {total}")
             yield item

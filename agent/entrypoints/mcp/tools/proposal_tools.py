@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from agent.core.change.asked_settings import ShapeOf, TypeOf
     from agent.core.incident.incident import Incident
     from agent.core.plan.action import Action
-    from agent.entrypoints.operator_client.protocol import AskedChange, OperatorClient
+    from agent.entrypoints.operator_client.protocol import OperatorChange, OperatorClient
     from agent.stages.preview_change import ChangePreview
 
 ServiceName = Annotated[str, Field(max_length=63, description="as list_services gives it")]
@@ -68,7 +68,7 @@ class ProposalTools:
         self,
         client: "Callable[[], OperatorClient]",
         *,
-        preview: "Callable[[AskedChange], ChangePreview]",
+        preview: "Callable[[OperatorChange], ChangePreview]",
         shape_of: "Callable[[str], ShapeOf]",
         type_of: "Callable[[str], TypeOf]",
         create: "Callable[[str], Action]",
@@ -163,9 +163,9 @@ class ProposalTools:
         dry_run: bool,
     ) -> Proposed:
         from agent.core.decision.decision import Channel
-        from agent.entrypoints.operator_client.protocol import AskedChange
+        from agent.entrypoints.operator_client.protocol import OperatorChange
 
-        asked = AskedChange(service=service, actions=actions, why=why, supersede=supersede, channel=Channel.MCP)
+        asked = OperatorChange(service=service, actions=actions, why=why, supersede=supersede, channel=Channel.MCP)
         if self._local():
             person = self._bearer()
             asked = asked.with_(by=person or f"mcp:{client_name(context)}", verified=person is not None)

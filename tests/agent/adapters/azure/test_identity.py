@@ -1,9 +1,12 @@
 """Who we are on Azure, decided by settings alone; nothing is asked before the first token."""
 
+import sys
+from collections.abc import Callable
+
 import azure.identity
 import pytest
 
-from agent.adapters.azure.identity import AUDIENCE, container_apps_client, credential
+from agent.adapters.azure.identity import AUDIENCE, container_apps_client, credential, log_analytics_client
 from agent.errors import SettingsRejected
 
 
@@ -29,8 +32,20 @@ def test_a_federation_proves_itself_by_googles_identity() -> None:
     assert asked == [AUDIENCE]
 
 
-def test_without_the_extra_the_hint_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installation without Azure imports everything but this."""
-    monkeypatch.setitem(__import__("sys").modules, "azure.identity", None)
-    with pytest.raises(SettingsRejected, match=r"\[azure\]"):
-        credential(None, str)
+@pytest.mark.parametrize(
+    ("module", "opened"),
+    [
+        ("azure.identity", lambda: credential(None, str)),
+        ("azure.mgmt.appcontainers", lambda: container_apps_client(None, "subscription")),
+        ("azure.monitor.query", lambda: log_analytics_client(None)),
+    ],
+    ids=["identity", "container apps", "logs"],
+)
+def test_without_a_package_of_the_extra_the_hint_names_both(
+    module: str, opened: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An installation without Azure imports everything but this; one that has the others is told the same."""
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(SettingsRejected, match=r"\[azure\]") as refused:
+        opened()
+    assert module in str(refused.value)

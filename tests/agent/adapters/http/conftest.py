@@ -2,14 +2,10 @@
 
 import ipaddress
 import ssl
-from datetime import UTC, datetime, timedelta
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
+from tests.certificates import own_certificate
 from tests.loopback import Loopback
 
 NAME = "hooks.example.com"
@@ -44,32 +40,10 @@ def site():
 
 
 @pytest.fixture
-def tls_site(tmp_path):
+def tls_site():
     """A site whose certificate is its own authority and names ``NAME`` alone."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, NAME)])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(NAME)]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = certificate.public_bytes(serialization.Encoding.PEM)
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    both = tmp_path / "site.pem"
-    both.write_bytes(private + pem)
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(both)
-    made = Site(server)
-    made.trust = ssl.create_default_context(cadata=pem.decode())
+    certificate, context = own_certificate(NAME)
+    made = Site(context)
+    made.trust = ssl.create_default_context(cadata=certificate)
     yield made
     made.close()

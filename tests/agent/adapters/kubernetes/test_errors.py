@@ -8,7 +8,7 @@ import urllib3.exceptions
 from kubernetes import config
 from kubernetes.client import exceptions
 
-from agent.adapters.kubernetes.errors import patch_failed, said, table, translated
+from agent.adapters.kubernetes.errors import error_text, patch_failed, table, translated
 from agent.errors import CredentialsRefused, DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
 
 STATUSES = {
@@ -76,13 +76,13 @@ def test_causes_that_the_message_leaves_out_are_told() -> None:
     """And nothing that is said already is said twice."""
     causes = [{"message": "first"}, {"message": "a cause"}]
     body = json.dumps({"message": "the first", "details": {"causes": causes}})
-    assert said(exceptions.ApiException(status=422, body=body)) == "the first; a cause"
+    assert error_text(exceptions.ApiException(status=422, body=body)) == "the first; a cause"
 
 
 @pytest.mark.parametrize("body", ["", "not json", "[]", '{"a": 1, "a": 2}'])
 def test_a_body_that_is_no_status_does_no_harm(body: str) -> None:
     """A proxy in between answers as it likes."""
-    assert said(exceptions.ApiException(status=502, reason="Bad Gateway", body=body)) == "Bad Gateway"
+    assert error_text(exceptions.ApiException(status=502, reason="Bad Gateway", body=body)) == "Bad Gateway"
 
 
 def test_a_patch_that_does_not_apply_is_told_from_an_invalid_object() -> None:

@@ -1,20 +1,15 @@
 """GKE without a kubeconfig: a stand-in that speaks the container API's wire, and a real API server behind TLS."""
 
 import base64
-from datetime import datetime
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509.oid import NameOID
 from kubernetes.client import ApiClient, Configuration
 
 from agent.adapters.kubernetes import client
 from agent.adapters.kubernetes.client import KubernetesApi, connect
 from agent.adapters.kubernetes.gke import GoogleTokens, gke_configuration
 from agent.errors import DependencyFailed, PolicyRefused, SettingsRejected
+from tests.certificates import own_certificate
 from tests.loopback import Loopback
 
 KUBE = pytest.mark.xdist_group("kube")
@@ -64,20 +59,12 @@ def test_the_cluster_is_reached_with_its_certificate_and_a_fresh_token(kube_plan
 
 @KUBE
 def test_another_certificate_is_not_trusted(kube_plane, api):
-    body = cluster(kube_plane)
-    body["masterAuth"]["clusterCaCertificate"] = base64.b64encode(stranger()).decode()
+    body, (stranger, _) = cluster(kube_plane), own_certificate("x")
+    body["masterAuth"]["clusterCaCertificate"] = base64.b64encode(stranger.encode()).decode()
     api.body = body
     configuration = gke_configuration(NAME, token=lambda: kube_plane.tokens["admin"], container_api=api.url)
     with pytest.raises(DependencyFailed, match="certificate verify failed"):
         KubernetesApi(lambda: ApiClient(configuration)).get("/api/v1/namespaces/default")
-
-
-def stranger():
-    """A certificate authority that signed nothing here."""
-    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "x")])
-    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
-    made = made.not_valid_before(datetime(2026, 1, 1)).not_valid_after(datetime(2046, 1, 1))  # noqa: DTZ001 - UTC by name
-    return made.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
 
 
 def test_a_context_of_that_form_needs_no_kubeconfig(monkeypatch):

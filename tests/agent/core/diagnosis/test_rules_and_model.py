@@ -24,7 +24,7 @@ def rules(class_="kv_cache_insufficient", *, certain=True, provisional=False, co
 def said(diagnosis, class_, root_cause="Because."):
     word = ModelExplanation(class_=class_, root_cause=root_cause, cited=("log:7",), prompt="diagnose.v1 x", model="m")
     held = start_request(None, diagnosis, when=When.ALWAYS, wake=When.ALWAYS, plan_from=NOW, now=NOW)
-    return held.said(word, (Evidence(signal="log:7", line="a cited line", decisive=True),))
+    return held.answered(word, (Evidence(signal="log:7", line="a cited line", decisive=True),))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import structlog
 
 from agent.adapters.load.sweep_folder import SweepFolder, read_cells
 from agent.adapters.platform.host.state_file import StateFile
@@ -62,8 +61,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
     for name in ("SERVICES", "POLICY", "DECIDE_URL", "PLATFORM", "SERVICE_API_KEYS", "BUS"):
         monkeypatch.delenv(name, raising=False)
-    yield Machine(tmp_path, capsys)
-    structlog.reset_defaults()
+    return Machine(tmp_path, capsys)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-import structlog
 
 from agent.app import build_app
 from agent.core.change.config_drift import Drift
@@ -73,14 +72,12 @@ class Page:
 
 @pytest.fixture
 def page(tmp_path):
-    yield Page(tmp_path)
-    structlog.reset_defaults()
+    return Page(tmp_path)
 
 
 @pytest.fixture
 def listed(tmp_path):
-    yield Page(tmp_path, LIFECYCLE)
-    structlog.reset_defaults()
+    return Page(tmp_path, LIFECYCLE)
 
 
 def test_a_preview_shows_the_plan_and_stores_nothing(page):

@@ -10,7 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-import structlog
 
 from agent.core.change.config_drift import Drift, ServiceRecord
 from agent.core.incident.phase import Phase
@@ -47,8 +46,7 @@ def operator(served, desk, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("DECIDE_URL", served.url)
     printing = f"import sys; print(open({str(token)!r}).read())"
     monkeypatch.setenv("ID_TOKEN_COMMAND", shlex.join([sys.executable, "-c", printing]))
-    yield run
-    structlog.reset_defaults()
+    return run
 
 
 def test_approve_decides_in_the_cloud_and_says_by_whom(operator, desk):

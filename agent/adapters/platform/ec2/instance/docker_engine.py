@@ -142,13 +142,13 @@ class Container:
 
     @property
     def unread(self) -> str:
-        """Why its words say nothing, or nothing."""
+        """Why its startup command cannot be read, or nothing."""
         shell = next((w for w in self.words[:-1] if SHELLS.search(w)), None)
         held = next((n for n, v in (w.split("=", 1) for w in self.words if "=" in w and not w.startswith("-"))
                      if v and is_hidden(n, self.hidden)), None)  # fmt: skip
         if shell is not None and any(re.fullmatch(r"-\w*c", w) for w in self.words):
             return f"a shell ({shell}) starts the server"
-        return f"its words hold the value of {held}: set it as a variable" if held else ""
+        return f"its startup command holds the value of {held}: set it as an environment variable" if held else ""
 
     @property
     def policy(self) -> Json:

@@ -1,11 +1,12 @@
 """The shelf of profiles keeps exactly what it was given."""
 
+import json
 import sqlite3
 from dataclasses import replace
 
 import pytest
 
-from agent.adapters.store.sqlite.profiles import SqliteProfileShelf
+from agent.adapters.store.sqlite.profiles import SqliteProfileShelf, from_json, to_json
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.errors import DependencyFailed
 from agent.fit.checkpoint.checkpoint import ModelProfile
@@ -42,6 +43,13 @@ def test_every_bundled_model_survives_the_shelf(shelf, profile):
     for name in models.names:
         shelf.put(replace(profile, name=name, facts=models.find(name)))
     assert {held.name: held.facts for held in shelf.list()} == {name: models.find(name) for name in models.names}
+
+
+def test_what_an_older_row_does_not_say_is_not_known(profile):
+    """False would promise that flags leave out all of a tower."""
+    row = json.loads(to_json(profile))
+    assert row["facts"]["vision"].pop("unnamed") is False
+    assert from_json(json.dumps(row).encode(), where="row").facts.vision.unnamed is None
 
 
 def test_the_last_one_put_wins(shelf, profile):

@@ -5,7 +5,6 @@ import sqlite3
 from datetime import UTC, datetime
 
 import pytest
-import structlog
 
 from agent.adapters.store.sqlite.control import SqliteControlStore
 from agent.adapters.store.sqlite.database import SqliteDatabase
@@ -27,8 +26,7 @@ def record(tmp_path, monkeypatch):
     control.append(at=AT, kind="effect.apply", incident="inc-a", who="on_decision", body="e1 rev-1")
     control.append(at=AT, kind="effect.roll_back", incident="inc-a", who="on_decision", body="e2 rev-2")
     database.close()
-    yield path
-    structlog.reset_defaults()  # the command bound the log to what pytest captures here
+    return path
 
 
 def said(capsys, *words):
@@ -59,7 +57,6 @@ def test_a_sound_record_is_sound_and_names_its_last_chain(record, capsys):
 def test_a_record_without_rows_says_so_and_names_no_chain(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("STORE", f"sqlite:{tmp_path}")
     code, out = said(capsys, "verify")
-    structlog.reset_defaults()
     assert (code, out) == (0, "sound: it has no rows yet; nothing was decided or changed\n")
 
 

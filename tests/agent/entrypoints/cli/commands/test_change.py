@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-import structlog
 
 from agent.app import build_app
 from agent.core.incident.phase import Phase
@@ -37,8 +36,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         told = capsys.readouterr()
         return code, told.out, told.err
 
-    yield run
-    structlog.reset_defaults()
+    return run
 
 
 def work():

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-import structlog
 
 from agent.entrypoints.cli.main import main
 
@@ -16,8 +15,6 @@ def _own_state(monkeypatch, tmp_path):
     for name in ("PLATFORM", "SERVICES", "POLICY", "SLACK_TOKEN", "MODEL_ENDPOINTS", "BUS", *COLLECTOR):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
-    yield
-    structlog.reset_defaults()
 
 
 def looked(capsys, *words):

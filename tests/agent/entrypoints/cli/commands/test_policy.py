@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-import structlog
 
 from agent.app import build_app
 from agent.catalogue.load_bundled import load_default_policy
@@ -41,8 +40,7 @@ def files(tmp_path, monkeypatch):
     monkeypatch.setenv("PLATFORM", "host")
     for name in ("SERVICES", "DECIDE_URL"):
         monkeypatch.delenv(name, raising=False)
-    yield tmp_path
-    structlog.reset_defaults()
+    return tmp_path
 
 
 def test_the_guide_shows_what_it_prints(files, capsys):
@@ -225,8 +223,7 @@ def machine(tmp_path, monkeypatch, capsys):
             answer, says = said["freeze"]  # of this very second
             return code, said | {"freeze": (answer, re.sub(r" at [\d-]+ [\d:]+ UTC", "", says))}
 
-    yield Machine()
-    structlog.reset_defaults()
+    return Machine()
 
 
 def test_a_plan_and_its_request_are_explained_as_they_stand(machine):

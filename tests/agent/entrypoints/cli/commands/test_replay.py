@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import structlog
 
 from agent.entrypoints.cli.main import main
 from agent.ports.bus import Topic
@@ -25,8 +24,6 @@ ENTRY = {
 @pytest.fixture(autouse=True)
 def _own_state(monkeypatch, tmp_path):
     monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
-    yield
-    structlog.reset_defaults()  # the command bound the log to what pytest captures here
 
 
 @pytest.mark.parametrize(

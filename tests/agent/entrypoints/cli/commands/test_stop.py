@@ -3,7 +3,6 @@
 import json
 
 import pytest
-import structlog
 
 from agent.entrypoints.cli.main import main
 
@@ -11,8 +10,6 @@ from agent.entrypoints.cli.main import main
 @pytest.fixture(autouse=True)
 def installation(tmp_path, monkeypatch):
     monkeypatch.setenv("STORE", f"sqlite:{tmp_path}")
-    yield
-    structlog.reset_defaults()  # the command bound the log to what pytest captures here
 
 
 def said(capsys, *words):

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 import requests
-import structlog
 from werkzeug.test import Client
 
 from agent.app import build_app_in_memory
@@ -26,12 +25,6 @@ from tests.otlp_receiver import OtlpReceiver, orphans
 
 ROOT = Path(__file__).resolve().parents[5]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
-
-
-@pytest.fixture(autouse=True)
-def _own_log():
-    yield
-    structlog.reset_defaults()  # the command binds the log to what pytest captures
 
 
 @pytest.mark.parametrize("waits_s", [0, 42])

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
-import structlog
 
 from agent.app.host_environment import add_service, config_from_args, host_platform
 from agent.app.stores import machine_clock
@@ -23,8 +22,7 @@ def state(tmp_path, monkeypatch):
     monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
     for name in ("SERVICES", "POLICY", "PLATFORM", "DECIDE_URL"):
         monkeypatch.delenv(name, raising=False)
-    yield tmp_path / "state"
-    structlog.reset_defaults()  # the command binds the log to what pytest captures
+    return tmp_path / "state"
 
 
 def refused(capsys, *words):

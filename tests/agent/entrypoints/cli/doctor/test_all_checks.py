@@ -6,6 +6,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,12 @@ def series(value):
     return {"timeSeries": [{"points": [{"value": {"int64Value": str(value)}}]}]}
 
 
+@cache
+def filters():
+    """The filters that ought to stand in the sinks."""
+    return sink_filters(parse_services(SERVICES), load_failures().signatures, load_healthy())
+
+
 @pytest.fixture
 def world():
     made = World()
@@ -70,7 +77,6 @@ def world():
         "deadLetterPolicy": {"maxDeliveryAttempts": 20},
         "pushConfig": {"oidcToken": {"serviceAccountEmail": "sre-push@p"}},
     }
-    filters = sink_filters(parse_services(SERVICES), load_failures().signatures, load_healthy())
     binding = {
         "role": "projects/example-project/roles/sreServiceUpdater",
         "members": ["serviceAccount:sre-on-decision@example-project.iam.gserviceaccount.com"],
@@ -83,8 +89,8 @@ def world():
         "/quotaInfos/": (200, quota),
         "/services/gemma": (200, {"name": "gemma"}),
         "/subscriptions/sre-": (200, subscription),
-        "/sinks/sre-log-events-text": (200, {"filter": filters["text"]}),
-        "/sinks/sre-log-events-json": (200, {"filter": filters["json"]}),
+        "/sinks/sre-log-events-text": (200, {"filter": filters()["text"]}),
+        "/sinks/sre-log-events-json": (200, {"filter": filters()["json"]}),
         "num_undelivered_messages": (200, series(0)),
         "oldest_unacked_message_age": (200, series(4)),
         "/databases/": (200, {"locationId": "us-east4"}),

@@ -5,7 +5,6 @@ import re
 import shlex
 
 import pytest
-import structlog
 
 from agent.adapters.load.sweep_folder import store_cell
 from agent.adapters.platform.rehearsal.platform import RehearsalPlatform
@@ -100,8 +99,7 @@ def quiet(tmp_path, monkeypatch):
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    yield tmp_path
-    structlog.reset_defaults()
+    return tmp_path
 
 
 def proposed(**more):
