@@ -35,10 +35,10 @@ $(VENV)/.installed: requirements.txt requirements-kubernetes.txt requirements-mc
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found. Install one, or name it: make PYTHON=/path/to/python3.12"; exit 2; }
 	@echo "== setting up $(VENV) with $$($(PYTHON) --version) (about half a minute) =="
 	@$(PYTHON) -m venv $(VENV) || { echo "This Python has no venv module; on Debian and Ubuntu: apt install python3-venv"; exit 2; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes \
 		-r requirements.txt -r requirements-kubernetes.txt -r requirements-mcp.txt -r requirements-azure.txt \
 		-r requirements-tpu.txt -r requirements-notify.txt -r requirements-otel.txt -r requirements-dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
 		-r requirements-aws.txt -r requirements-aws-dev.txt 2>&1 | { grep -v 'dependency conflicts\|python-dateutil' >&2 || true; }; \
 		test $${PIPESTATUS[0]} -eq 0
 	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
@@ -96,21 +96,23 @@ stranger: install
 package: install ## Build the wheel and the source archive (dist/), install and use them as a stranger would
 	@$(BIN)/python -m tools.package_check
 
-tools: ## Under CI=true: install the browser that the page tests drive
-	@if [ -n "$$CI" ] && ! command -v chromium >/dev/null 2>&1; then \
+tools: ## Under CI=true: install the browser that the page tests drive, and what else tests run, side by side
+	@{ if [ -n "$$CI" ] && ! command -v chromium >/dev/null 2>&1; then \
 		echo "== installing Chromium for the page tests =="; \
 		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >/dev/null \
-			|| echo "Chromium could not be installed; its tests say so"; fi
-	@if [ -n "$$REQUIRE_ALL" ] && [ ! -d .terraform-bindings ]; then \
+			|| echo "Chromium could not be installed; its tests say so"; fi; \
+	if [ -n "$$CI$$REQUIRE_ALL" ] && [ ! -x .prometheus/usr/bin/prometheus ] && ! command -v prometheus >/dev/null 2>&1; then \
+		echo "== fetching Debian's Prometheus and Alertmanager (30 MB) =="; $(MAKE) -s .prometheus; fi; } & \
+	{ if [ -n "$$REQUIRE_ALL" ] && [ ! -d .terraform-bindings ]; then \
 		echo "== fetching the schema of the Google provider (96 MB) =="; \
-		$(MAKE) -s terraform-bindings || { rm -rf .terraform-bindings; echo "it could not be fetched; its test says so"; }; fi
-	@if [ -n "$$CI$$REQUIRE_ALL" ] && [ ! -x .prometheus/usr/bin/prometheus ] && ! command -v prometheus >/dev/null 2>&1; then \
-		echo "== fetching Debian's Prometheus and Alertmanager (30 MB) =="; $(MAKE) -s .prometheus; fi
-	@if [ -n "$$CI$$REQUIRE_ALL" ]; then $(MAKE) -s .venv-docs/.installed || echo "mkdocs could not be set up; its test says so"; fi
-	@if [ -n "$$CI" ] && [ ! -x .venv-checkov/bin/checkov ]; then \
+		$(MAKE) -s terraform-bindings || { rm -rf .terraform-bindings; echo "it could not be fetched; its test says so"; }; fi; \
+	if [ -n "$$CI$$REQUIRE_ALL" ]; then \
+		$(MAKE) -s .venv-docs/.installed || echo "mkdocs could not be set up; its test says so"; fi; } & \
+	{ if [ -n "$$CI" ] && [ ! -x .venv-checkov/bin/checkov ]; then \
 		echo "== setting up checkov for the test of infra/ (about a minute) =="; \
-		$(PYTHON) -m venv .venv-checkov && .venv-checkov/bin/python -m pip install --quiet --disable-pip-version-check \
-			"checkov>=3.2,<4" || echo "checkov could not be set up; its test says so"; fi
+		$(PYTHON) -m venv .venv-checkov && .venv-checkov/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+			"checkov>=3.2,<4" || echo "checkov could not be set up; its test says so"; fi; } & \
+	wait
 
 # Debian's Alertmanager opens its templates below /usr/share; here it opens them where it is started.
 .prometheus: ## Fetch Debian's Prometheus and Alertmanager for the tests of alerts and metrics, without root (30 MB)
@@ -144,7 +146,7 @@ lab: install ## Real vLLM on this CPU, a real Gemma among its models, broken eig
 
 checkov: ## Set up checkov beside the rest (about a minute); then the tests run it over infra/
 	@test -x .venv-checkov/bin/checkov || { $(PYTHON) -m venv .venv-checkov && \
-		.venv-checkov/bin/python -m pip install --quiet --disable-pip-version-check "checkov>=3.2,<4"; }
+		.venv-checkov/bin/python -m pip install --quiet --disable-pip-version-check --no-compile "checkov>=3.2,<4"; }
 	@.venv-checkov/bin/checkov -d infra --framework terraform --compact --quiet
 
 manifests: install ## Set up a linter and schemas of Kubernetes 1.25 to 1.37 (160 MB), Grafana's model; hold deploy/ to them
@@ -200,7 +202,7 @@ lock: install ## Write requirements*.txt anew from requirements*.in, each file w
 	@$(LOCK) requirements-docs.in
 
 .venv-docs/.installed: requirements-docs.txt
-	@$(PYTHON) -m venv .venv-docs && .venv-docs/bin/python -m pip install --quiet --disable-pip-version-check \
+	@$(PYTHON) -m venv .venv-docs && .venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
 		--require-hashes -r requirements-docs.txt
 	@touch $@
 

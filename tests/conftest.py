@@ -8,6 +8,7 @@ from collections import Counter
 
 import hypothesis
 import pytest
+import structlog
 
 from tests import firestore_emulator as firestore
 from tests import kube, rigs
@@ -124,12 +125,19 @@ def pytest_xdist_make_scheduler(config, log):
     return FilesAndGroups(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item, nextitem):
-    """End the control plane behind its group of tests: idle, it takes a tenth of a core from all the others."""
-    grouped = getattr(item.config.option, "loadgroup", False)  # then the group runs on one worker in a row
-    if grouped and _group(item) == "kube" and _group(nextitem) != "kube":
-        end_planes(item.config)
+    """Undo what a test bound the log to, and end the control plane behind its group of tests.
+
+    A command binds the log to what pytest captures just then. An idle control plane takes a tenth of a core from all the others.
+    """
+    try:
+        return (yield)
+    finally:
+        plain_log()
+        grouped = getattr(item.config.option, "loadgroup", False)  # then the group runs on one worker in a row
+        if grouped and _group(item) == "kube" and _group(nextitem) != "kube":
+            end_planes(item.config)
 
 
 def _group(item):
@@ -137,8 +145,18 @@ def _group(item):
     return mark.args[0] if mark is not None else None
 
 
+PLAIN = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+
+
+def plain_log():
+    """Write what is logged in a line and a plain traceback; the default draws every value of every frame, in two seconds."""
+    structlog.reset_defaults()
+    structlog.configure([*structlog.get_config()["processors"][:-1], PLAIN])
+
+
 def pytest_sessionstart():
     """Whatever is imported stays; to look through it for garbage again and again takes a fifth of a long run."""
+    plain_log()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)
 

@@ -12,17 +12,11 @@ replica was asked.
 import ipaddress
 import json
 import ssl
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from datetime import UTC, datetime
 from urllib.parse import parse_qs, urlsplit
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
-
 from agent.adapters.http.client import HttpClient
+from tests.certificates import own_certificate
 from tests.contracts.arm_server import GROUP, SUBSCRIPTION, ArmServer, Json
 from tests.loopback import Loopback, Reply, Request
 
@@ -46,7 +40,7 @@ class LogStream:
         self.answer: tuple[int, dict[str, str], bytes] | None = None
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.cut = False
-        self._certificate, context = _tls()
+        self._certificate, context = own_certificate(HOST)
         self._server = Loopback(self._reply, methods=["GET"], tls=context)
         self.port, self.close = self._server.port, self._server.close
 
@@ -104,32 +98,3 @@ class LogStream:
         said = [(at, f"stdout F {text}") for at, text in self.lines[-count:]]
         rows = [json.dumps({"TimeStamp": at.isoformat(), "Log": text}) for at, text in [*status, *said]]
         return 200, {"Content-Type": "text/plain"}, "".join(f"{row}\n" for row in rows).encode()
-
-
-def _tls() -> tuple[str, ssl.SSLContext]:
-    """Return a certificate that is its own authority, and what serves with it."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(HOST)]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = made.public_bytes(serialization.Encoding.PEM)
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with TemporaryDirectory() as folder:
-        both = Path(folder) / "both.pem"
-        both.write_bytes(private + pem)
-        context.load_cert_chain(both)
-    return pem.decode(), context

@@ -4,7 +4,6 @@ import shlex
 import sys
 
 import pytest
-import structlog
 
 from agent.core.decision.decision import Channel
 from agent.core.incident.phase import Phase
@@ -20,7 +19,6 @@ def cloud(journey):
     made = Cloud(journey(PROBE))
     yield made
     made.close()
-    structlog.reset_defaults()
 
 
 def test_an_answer_in_the_console_ends_in_a_service_that_serves(cloud):

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import requests
-import structlog
 
 from agent.adapters.platform.rehearsal.scenario import load_scenario
 from agent.app import build_app_in_memory
@@ -83,7 +82,6 @@ def cloud(tmp_path):
     made = Region(tmp_path / "installation")
     yield made
     made.close()
-    structlog.reset_defaults()
 
 
 @pytest.fixture

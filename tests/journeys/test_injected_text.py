@@ -140,7 +140,7 @@ def test_every_public_string_reaches_the_model_and_moves_nothing_but_class_ids_a
         held = start_request(
             None, rules, when=When.ALWAYS, wake=When.ALWAYS, plan_from=told.clock.now(), now=told.clock.now()
         )
-        joined = combine(rules, held.said(heard.word, heard.lines), known.model_use.fixes)
+        joined = combine(rules, held.answered(heard.word, heard.lines), known.model_use.fixes)
         assert joined.led_by_model
         assert joined.fix_actions == known.model_use.fixes[joined.class_]
         if joined.says not in plans:  # a plan rests on nothing else of a diagnosis

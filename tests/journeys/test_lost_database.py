@@ -5,7 +5,6 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-import structlog
 
 from agent.app import build_app
 from agent.core.decision.decision import Channel, Choice
@@ -91,7 +90,6 @@ def service(tmp_path):
     made = Service(tmp_path / "state")
     yield made
     made.close()
-    structlog.reset_defaults()  # the command binds the log to what pytest captures
 
 
 def missing(service: Service, name: str) -> None:

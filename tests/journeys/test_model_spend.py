@@ -56,7 +56,7 @@ def one_incident(chance):
             continue  # the worker died: what it reserved stays paid
         paid = held.with_(spent=held.spent.minus(cap).plus(cost))
         end = chance.random()
-        held = paid.said(word, ()) if end < 0.3 else paid.again(now, "asleep") if end < 0.8 else paid.give_up("no")
+        held = paid.answered(word, ()) if end < 0.3 else paid.again(now, "asleep") if end < 0.8 else paid.give_up("no")
     return used, held
 
 

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import structlog
 from google.cloud.logging_v2.types import LogEntry
 from google.protobuf import json_format
 
@@ -69,7 +68,6 @@ def assert_replays(folder, capsys):
     first = json.loads(texts(folder)["incident.json"])["incident"]
     assert row["class"] == first["diagnosis"]["class_"] == "startup_probe_failed"
     assert [a["kind"] for a in row["plan"]["actions"]] == [a["kind"] for a in first["plan"]["actions"]]
-    structlog.reset_defaults()
 
 
 def texts(folder):
@@ -220,7 +218,6 @@ def account(tmp_path, monkeypatch):
     yield began, environ
     api.stop()
     logs.stop()
-    structlog.reset_defaults()
 
 
 def test_the_command_reads_a_live_account_on_its_wires(account, tmp_path, monkeypatch, capsys):

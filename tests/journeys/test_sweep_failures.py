@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import structlog
 
 from agent.adapters.load import sweep_folder
 from agent.adapters.load.sweep_folder import read_cells
@@ -62,7 +61,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         monkeypatch.delenv(name, raising=False)
     with LoadServer(slots=4, step_s=0.001) as server:
         yield Machine(tmp_path, capsys, server.url)
-    structlog.reset_defaults()
 
 
 @pytest.mark.parametrize(("said", "kind"), WORDS.values(), ids=WORDS)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import functions_framework
 import pytest
-import structlog
 
 from agent.app import Role
 from agent.entrypoints import function_app, http_function
@@ -37,7 +36,6 @@ def served(monkeypatch, tmp_path):
     yield loaded
     for cached in CACHED:
         cached.cache_clear()
-    structlog.reset_defaults()
 
 
 def requests():
