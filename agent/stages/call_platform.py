@@ -1,7 +1,7 @@
 """The stored intent is carried out: the platform is called at most once, or what was called is found."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from agent.core.change.execution import EffectKind, EffectState, Intent
@@ -140,8 +140,7 @@ def _half_applied(
     if stopped:
         return wait_and_notify_once(context, incident, f"{half}; {_STOPPED}", stopped, now=now)
     incident = _restarted(incident, now) if _STOPPED in incident.stuck else incident
-    limit = timedelta(seconds=context.rules.times.rollout_limit_s)
-    until = incident.require_effect(EffectKind.APPLY).intended_at + limit
+    until = incident.require_effect(EffectKind.APPLY).ends_by(context.rules.times.rollout_limit_s)
     if isinstance(error, PolicyRefused) and now < until:
         head = f"{half}; it is tried again until {until:%H:%M:%S} UTC, because "
         return wait_and_notify_once(context, incident, head, shortened(error.cause, 300), hint=error.hint, now=now)
@@ -161,7 +160,7 @@ def _going_on(incident: Incident, now: datetime) -> Incident:
 
 def _restarted(incident: Incident, now: datetime) -> Incident:
     """Return it with all the time of a rollout before it: while it waited, nothing could come up."""
-    effect = incident.require_effect(EffectKind.APPLY).with_(intended_at=now)
+    effect = incident.require_effect(EffectKind.APPLY).with_(intended_at=now, started_at=None)
     return incident.with_(execution=incident.require_execution().with_effect(effect))
 
 

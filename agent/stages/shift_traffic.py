@@ -104,7 +104,8 @@ def _measure_again(context: StageContext, incident: Incident, now: datetime) -> 
 
 def _follow(context: StageContext, incident: Incident, operation: Operation, now: datetime) -> StageOutcome:
     effect = incident.require_effect(EffectKind.SHIFT)
-    late = now >= effect.intended_at + timedelta(seconds=context.rules.times.rollout_limit_s)
+    effect = effect.with_(started_at=effect.started_at or now)
+    late = now >= effect.ends_by(context.rules.times.rollout_limit_s)
     if not operation.done and late:
         return _not_shifted(context, incident, f"it did not end in time: {operation.says}", now)
     if not operation.done:

@@ -24,7 +24,7 @@ def watch_operation(context: StageContext, incident: Incident) -> StageOutcome:
     effect = incident.require_effect(EffectKind.APPLY)
     operation = poll_operation(context.require_platform(incident.service), effect.operation)
     times = context.rules.times
-    late = now >= effect.intended_at + timedelta(seconds=times.rollout_limit_s)
+    late = now >= effect.ends_by(times.rollout_limit_s)
     incident, heads = _named(incident, operation)
     if not operation.done and not late:
         if operation.remains:

@@ -21,7 +21,7 @@ def watch_undo(context: StageContext, incident: Incident) -> StageOutcome:
     execution, effect = incident.require_execution(), incident.require_effect(EffectKind.ROLL_BACK)
     platform = context.require_platform(incident.service)
     operation = poll_operation(platform, effect.operation)
-    late = now >= effect.intended_at + timedelta(seconds=context.rules.times.rollout_limit_s)
+    late = now >= effect.ends_by(context.rules.times.rollout_limit_s)
     if operation.remains and not late:
         return call_again(context, incident, EffectKind.ROLL_BACK, operation.remains, now=now)
     if not operation.done and not late:

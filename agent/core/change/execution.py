@@ -38,6 +38,7 @@ class Effect(Value):
         key: Derived from incident, plan and kind; the revision's name and stamp come from it.
         etag: Read once, before the intent was stored; never read again for a retry.
         operation: The platform's name for the work under way.
+        started_at: When the platform had it first; None while only the intent is stored.
     """
 
     key: str
@@ -48,7 +49,12 @@ class Effect(Value):
     operation: str | None = None
     message: Excerpt = ""
     intended_at: AwareDatetime
+    started_at: AwareDatetime | None = None
     finished_at: AwareDatetime | None = None
+
+    def ends_by(self, limit_s: float) -> datetime:
+        """Return when its time is over: nothing comes up while an intent waits for somebody who can carry it out."""
+        return (self.started_at or self.intended_at) + timedelta(seconds=limit_s)
 
 
 class Intent(Value):

@@ -218,7 +218,9 @@ def note_started(
         once=True,
     )
     started = incident.require_execution().with_effect(
-        effect.with_(state=EffectState.STARTED, operation=operation.name, message="")
+        effect.with_(
+            state=EffectState.STARTED, operation=operation.name, message="", started_at=effect.started_at or now
+        )
     )
     due = now + timedelta(seconds=context.rules.times.poll_s)
     save(context, incident.with_(execution=started, due_at=due), what, now=now)

@@ -43,6 +43,28 @@ def test_one_that_never_ends_is_measured_after_its_limit(started):
     assert (verification.ready_at, verification.until) == (None, started.clock.now())
 
 
+def test_its_time_begins_when_the_platform_has_it(bench):
+    """Whoever may change services was away between the intent and the call; the change has all its time before it."""
+    bench.approved()
+    bench.run(begin_execution)
+    bench.clock.step(1000)
+    bench.run(call_platform)
+    bench.clock.step(bench.executor.rules.times.rollout_limit_s - 500)
+    assert bench.run(watch_operation, as_tick=True) is StageOutcome.WAITING
+    bench.clock.step(500)
+    assert bench.run(watch_operation, as_tick=True) is StageOutcome.MOVED
+
+
+def test_another_call_of_it_gives_it_no_more_time(started):
+    """What the platform has, it has had since the first call."""
+    begun = started.clock.now()
+    started.platform.remains("apply", "the app is to be started")
+    started.run(watch_operation, as_tick=True)
+    started.clock.step(1000)
+    started.run(call_platform)
+    assert started.now().effect(EffectKind.APPLY).started_at == begun
+
+
 def test_what_remains_of_it_is_called_again(started):
     """A platform that needs a second call says so: whoever may change services makes it, until the time is over."""
     started.platform.remains("apply", "the app is to be started")
