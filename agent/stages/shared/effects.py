@@ -219,7 +219,10 @@ def note_started(
     )
     started = incident.require_execution().with_effect(
         effect.with_(
-            state=EffectState.STARTED, operation=operation.name, message="", started_at=effect.started_at or now
+            state=EffectState.STARTED,
+            operation=operation.name,
+            message="",
+            started_at=effect.started_at or context.now_for(incident),  # later than ``now``: calls take their time
         )
     )
     due = now + timedelta(seconds=context.rules.times.poll_s)

@@ -55,6 +55,21 @@ def test_its_time_begins_when_the_platform_has_it(bench):
     assert bench.run(watch_operation, as_tick=True) is StageOutcome.MOVED
 
 
+def test_a_call_that_took_long_takes_nothing_off_its_time(bench, monkeypatch):
+    """The worker may stand still between its last check and the call."""
+    bench.approved()
+    bench.run(begin_execution)
+    apply = bench.platform.apply
+
+    def slow(order):
+        bench.clock.step(50)
+        return apply(order)
+
+    monkeypatch.setattr(bench.platform, "apply", slow)
+    bench.run(call_platform)
+    assert bench.now().effect(EffectKind.APPLY).started_at == bench.clock.now()
+
+
 def test_another_call_of_it_gives_it_no_more_time(started):
     """What the platform has, it has had since the first call."""
     begun = started.clock.now()
