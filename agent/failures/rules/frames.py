@@ -41,6 +41,11 @@ _SETTINGS = _Work(
     class_=FailureClass.INVALID_FLAG,
     fixes=("fix_command_line", "upgrade_version"),
 )
+_CONNECTOR = _Work(
+    files=("kv_transfer/", "kv_offload/", "ec_transfer/", "lmcache/"),
+    class_=FailureClass.INVALID_FLAG,
+    fixes=_SETTINGS.fixes,
+)
 _MODEL_CODE = _Work(
     files=(
         *("model_executor/models/", "transformers/models/", "transformers_modules/", "vllm/models/"),
@@ -83,8 +88,15 @@ _FEATURES = (
     *("speculative", "prefix caching", "chunked prefill", "async scheduling", "cudagraph", "cuda graph", "lora"),
     *("eplb", "parallelism", "parallel_size", "sequence-parallel", "parallel is not", "pipeline parallel"),
     *("tensor parallel", "data parallel", "expert parallel", "context parallel", "logits processor"),
+    *("elastic ep", "structured output backend", "vit attention"),
 )
 """What a flag turns on: of 139 texts in vLLM 0.10 to 0.33 that call one of them unsupported, all end without it."""
+
+
+_REFUSES = ("must", "require", "unknown", "cannot be", "invalid", "unsupported", "not support", "incompatible")
+"""How the code that moves the KV cache refuses its settings, in vLLM 0.20 to 0.32 and LMCache 0.5."""
+
+_FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]{3,60}")
 
 
 def frames(case: RuleInput) -> Ruling:
@@ -92,23 +104,36 @@ def frames(case: RuleInput) -> Ruling:
     calls = _calls(case)
     if calls and _SETTINGS.holds(*calls[-1]):
         return _refused_setting(case)
+    starting = case.phase is not Phase.SERVING and not _serves(calls)
+    if starting and calls and _CONNECTOR.holds(*calls[-1]) and case.has(*_REFUSES):
+        return Ruling(class_=_CONNECTOR.class_, fixes=_CONNECTOR.fixes)
     work = _innermost(calls)
     if work is _MODEL_CODE and case.phase is Phase.SERVING:
         work = None
+    if work is None and starting and calls and _FLAG.search(case.line):
+        work = _SETTINGS
     if work is not None:
         return Ruling(class_=work.class_, fixes=work.fixes)
-    looped = any(function in ENGINE_LOOP for _, function in calls)
-    return Ruling() if looped else Ruling(class_=FailureClass.UNKNOWN)
+    return Ruling() if _serves(calls) else Ruling(class_=FailureClass.UNKNOWN)
+
+
+def conflict(case: RuleInput) -> Ruling:
+    """Settings are refused before anything is served: what a step of the engine raises is none."""
+    return Ruling(class_=FailureClass.UNKNOWN) if _serves(_calls(case)) else Ruling()
 
 
 def unsupported(case: RuleInput) -> Ruling:
     """The words around 'not supported', then the frames, say whether a number format, a flag or the model is meant."""
+    calls = _calls(case)
+    if calls and _CONNECTOR.holds(*calls[-1]):
+        if _serves(calls):
+            return Ruling(class_=FailureClass.UNKNOWN)
+        return Ruling(class_=_CONNECTOR.class_, fixes=_CONNECTOR.fixes)
     if case.has(*_NUMBERS, "kv cache", "kv-cache"):
         return Ruling(
             class_=FailureClass.UNSUPPORTED_DTYPE_OR_QUANT,
             fixes=("change_model_or_quantization", "set_flag kv_cache_dtype auto", "change_accelerator"),
         )
-    calls = _calls(case)
     if case.has("--", "argument", "option", "flag", "config", *_FEATURES) or (calls and _SETTINGS.holds(*calls[-1])):
         return Ruling(class_=FailureClass.INVALID_FLAG, fixes=_SETTINGS.fixes)
     if _innermost(calls) is _QUANTISATION:
@@ -131,6 +156,12 @@ def _calls(case: RuleInput) -> list[tuple[str, str]]:
     """File and function of the frames of the last traceback above the decisive line, outermost first."""
     above = case.text.partition(case.line)[0] if case.line else ""
     return _CALL.findall(above.rpartition(TRACEBACK.lower())[2])[-_CALLS_SHOWN:]
+
+
+def _serves(calls: list[tuple[str, str]]) -> bool:
+    """Whether a step of the engine raised it; older releases execute the model to profile memory as well."""
+    functions = {function for _, function in calls}
+    return not functions.isdisjoint(ENGINE_LOOP) or ("execute_model" in functions and "profile_run" not in functions)
 
 
 def _innermost(calls: list[tuple[str, str]]) -> _Work | None:
