@@ -211,17 +211,18 @@ def _frames_above(lines: Sequence[str], index: int) -> Iterator[str]:
 
 def _head(lines: Sequence[str], index: int) -> int | None:
     """The line of the same record directly above the traceback that the line ends, or stands in."""
+    first = max(0, index - MOST_FRAME_LINES)
+    head = next((at for at in range(index, first, -1) if TRACEBACK in lines[at]), None)
+    if head is None:  # most lines stand below no traceback: told for little
+        return None
     written_by = _writer(lines[index])
-    for at in range(index, max(0, index - MOST_FRAME_LINES), -1):
+    for at in range(index, head, -1):
         if not lines[at].strip():  # of whoever copied the log
             continue
-        if _writer(lines[at]) != written_by:
+        if _writer(lines[at]) != written_by or (at < index and not goes_on_above(lines[at])):
             return None
-        if TRACEBACK in lines[at]:
-            return at - 1 if _writer(lines[at - 1], record=True) == written_by else None
-        if at < index and not goes_on_above(lines[at]):
-            return None
-    return None
+    own = _writer(lines[head]) == _writer(lines[head - 1], record=True) == written_by
+    return head - 1 if own else None
 
 
 def _goes_on(lines: Sequence[str], index: int) -> bool:
