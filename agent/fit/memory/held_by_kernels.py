@@ -16,11 +16,13 @@ from agent.fit.model_and_hardware import (
 
 _HOPPER = 9
 _NATIVE_FP8 = (8, 9)
+_NATIVE_BF16 = (8, 0)
 _SCALES = 2 / 128
 """Bytes that a 16-bit scale for 128 parameters adds to each of them."""
 
-_LOADED_FP8 = 1.0005
-"""Bytes of a parameter that was quantised while loading, with its scales."""
+_LOADED = {"fp8": ("fp8", 1.0005), "bitsandbytes": ("bnb-4bit", 0.5625)}
+"""By ``--quantization``: how linear layers are kept that were quantised while loading, and the bytes of a parameter
+with its scales. Those of bitsandbytes are unpacked to 32 bits for each 64."""
 
 _TRITON_PADDING = (1, 64)
 _ROW_PADDING, _PADDED_MULTIPLE = 256, 512
@@ -33,7 +35,8 @@ def as_kernels_hold_it(
 
     On Hopper the Triton kernel takes experts in MXFP4 nearly unpadded (61.29 GiB printed for gpt-oss 120b by 0.25.1,
     65.97 where Marlin pads them). ``--quantization fp8`` keeps the linear layers of a 16-bit checkpoint in 8 bits
-    (3.42 GiB printed for granite 4.0 micro by 0.11.0). Below compute capability 8.9 Marlin takes 8-bit floats, and a
+    (3.42 GiB printed for granite 4.0 micro by 0.11.0), ``--quantization bitsandbytes`` in 4 (2.07 GiB printed for
+    Qwen 2.5 3B by 0.18.0). Below compute capability 8.9 Marlin takes 8-bit floats, and a
     scale of a block of 128 x 128 becomes one of 16 bits for each 128 of a column (34.71 GiB printed for Qwen 3.5
     35B-A3B-FP8 on an A100, 34.22 on a GB10); publishers of "dynamic" ones scale whole columns. On ROCm rows of 8-bit
     floats that are scaled by blocks are 256 bytes apart (29.38 GiB printed for Qwen 3.8 27B-FP8 on an MI355X, 28.54 on
@@ -41,11 +44,12 @@ def as_kernels_hold_it(
 
     Source: vllm/model_executor/layers/fused_moe/oracle/mxfp4.py of 0.19.0 to 0.25.1
     (mxfp4_round_up_hidden_size_and_intermediate_size), quantization/fp8.py, utils/marlin_utils_fp8.py
-    (prepare_fp8_moe_layer_for_marlin) of 0.19.0, utils/fp8_utils.py (_maybe_pad_fp8_weight) of 0.18.0 to 0.33.0, read
+    (prepare_fp8_moe_layer_for_marlin) of 0.19.0, utils/fp8_utils.py (_maybe_pad_fp8_weight) of 0.18.0 to 0.33.0,
+    model_executor/model_loader/bitsandbytes_loader.py (_unquantized_generator, _dequantize_dq) of commit 0406fb9f, read
     2026-11-23.
     """
-    if flags.quantization == "fp8" and model.quant.scheme == "bf16":
-        model = _quantised_while_loading(model)
+    if flags.quantization in _LOADED and model.quant.scheme == "bf16":
+        model = _quantised_while_loading(model, *_LOADED[flags.quantization])
     elif model.quant.scheme.startswith("fp8") and accelerator.kind is AcceleratorKind.ROCM:
         model = _padded_for_rocm(model, flags)
     elif model.quant.scheme.startswith("fp8") and accelerator.compute_capability is not None:
@@ -56,9 +60,20 @@ def as_kernels_hold_it(
     return replace(model, layers=tuple(layers))
 
 
-def _quantised_while_loading(model: ModelFacts) -> ModelFacts:
-    quant = replace(model.quant, scheme="fp8", bytes_per_param=_LOADED_FP8, groups=LINEAR_GROUPS)
-    share = _LOADED_FP8 / model.quant.base_bytes_per_param
+def is_counted_while_loading(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags) -> bool:
+    """8-bit floats where the device has them, bitsandbytes for dense text models: the rest was not seen."""
+    if model.served_bytes is not None:
+        return False
+    if flags.quantization == "fp8":
+        return accelerator.supports(_NATIVE_FP8)
+    plain = all(layer.recurrent is None and not layer.experts for layer in model.layers)
+    text = model.vision is None and model.audio is None
+    return flags.quantization == "bitsandbytes" and plain and text and accelerator.supports(_NATIVE_BF16)
+
+
+def _quantised_while_loading(model: ModelFacts, scheme: str, bytes_per_param: float) -> ModelFacts:
+    quant = replace(model.quant, scheme=scheme, bytes_per_param=bytes_per_param, groups=LINEAR_GROUPS)
+    share = bytes_per_param / model.quant.base_bytes_per_param
     measured = ((group, int(size * share) if group in LINEAR_GROUPS else size) for group, size in model.measured_bytes)
     return replace(model, quant=quant, measured_bytes=tuple(measured))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from agent.errors import InputRejected
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
+from agent.fit.memory.held_by_kernels import is_counted_while_loading
 from agent.fit.memory.kv_cache import BYTE_CACHES, PLAIN_CACHES
 from agent.fit.memory.overheads import is_counted
 from agent.fit.memory.weights import tower_is_built
@@ -130,8 +131,7 @@ def judge(
     _judge_lengths(model, flags, run, needs, findings)
     _judge_item(rules, run, findings)
     quantises = model.quant.scheme == "bf16" and flags.quantization not in {None, "auto", "none"}
-    counted = flags.quantization == "fp8" and model.served_bytes is None and accelerator.supports(_FP8_CACHE)
-    if quantises and not counted:
+    if quantises and not is_counted_while_loading(model, accelerator, flags):
         findings.doubts.append(f"quantising while loading (--quantization {flags.quantization}) is not modelled here")
     if accelerator.kind is AcceleratorKind.CUDA:
         _judge_device(model, accelerator, flags, rules, findings)

@@ -196,6 +196,21 @@ def test_quantising_at_load_is_counted_and_safe_only_where_8_bit_floats_are_nati
     assert narrow.weights_bytes.best < 0.65 * plain.weights_bytes.best
 
 
+@pytest.mark.parametrize(
+    ("model", "card", "fits"),
+    [
+        ("Qwen/Qwen3-8B", "nvidia-rtx-4090", True),
+        ("Qwen/Qwen3-8B", "nvidia-t4", None),
+        ("Qwen/Qwen3-30B-A3B", "nvidia-h100-80gb", None),
+        ("Qwen/Qwen3-VL-8B-Instruct", "nvidia-h100-80gb", None),
+    ],
+    ids=["dense-text", "no-bfloat16", "experts", "vision"],
+)
+def test_bitsandbytes_at_load_is_counted_for_dense_text_models(ask, model, card, fits):
+    """The one start-up read of it is Qwen 2.5 3B: 2.07 GiB on an RTX 4060 by 0.18.0."""
+    assert ask(model, card, "--max-model-len 4096 --quantization bitsandbytes").fits is fits
+
+
 def test_weights_known_only_as_printed_are_not_quantised_by_arithmetic(catalogue):
     printed = replace(catalogue.models.find("Qwen/Qwen3-8B"), served_bytes=Bounds.exactly(int(15.3 * GIB)))
     card, rules = catalogue.accelerator("nvidia-h100-80gb"), catalogue.rules("0.27.0")
