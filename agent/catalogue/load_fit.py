@@ -33,6 +33,7 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(?:(\d+)|x))?((?:\.?(?:post|dev|rc|a|
 _IS_EARLY = re.compile(r"\.?(?:dev|rc|a|b)")
 """Built before the release whose number it carries."""
 
+_PACKED = re.compile(r"[-_.:]*(?:gguf|ud(?=-))|[-_.:]+i?q\d\w*")
 _CARD = re.compile(r"rtx\d{4}")
 """A card that a checkpoint was made for stands in some names."""
 
@@ -101,12 +102,16 @@ class ModelCatalogue:
         if found := self.by_name.get(wanted) or self.by_name.get(last := wanted.rsplit("/", 1)[-1]):
             return found
         if found := self.by_shape.get(_shape(last)):
+            bases = (self.by_name.get(wanted.rsplit("-", words)[0]) for words in (1, 2))
+            found = next((base for base in bases if base is not None and base.name == found.name), found)
             return self._requantised(name, last, found)
         if "gguf" in last:
+            base = self.by_shape.get(_shape(_PACKED.sub("", last)))
             raise InputRejected(
                 f"model {name!r} is not known",
                 why="how a GGUF file lays its tensors out was not read",
-                hint="Ask about the checkpoint that it was made from: its context costs the same.",
+                hint=f"Ask about {base.name if base else 'the checkpoint that it was made from'}: "
+                "its context costs the same.",
             )
         close = difflib.get_close_matches(last, sorted({n.rsplit("/", 1)[-1] for n in self.by_name}), n=3, cutoff=0.5)
         raise InputRejected(
@@ -153,9 +158,8 @@ class ModelCatalogue:
                 heavier, uncertainty = max(heavier, _WIDE_EXPERTS), max(uncertainty, _NARROW_REST)
             else:
                 heavier = max(heavier, _WIDE_RECURRENT)
-        note = (
-            f"{taken_as} stored as {chosen.scheme} in {', '.join(sorted(chosen.groups)) or 'all tensors'}, by its name"
-        )
+        narrow = ", ".join(sorted(chosen.groups)) or "all tensors"
+        note = f"{taken_as} stored as {chosen.scheme} in {narrow}, by its name"
         return replace(
             base,
             name=name,
@@ -299,6 +303,7 @@ def _load_models(document: dict[str, Any]) -> ModelCatalogue:
             base = model_from_entry(entry, {key: scheme.facts for key, scheme in schemes.items()})
             for name in (entry["name"], *entry["aliases"]):
                 _enter(by_name, name, base)
+                by_name[name.lower()] = replace(base, other_positions=()) if "/" in name else base
                 by_shape.setdefault(_shape(name.rsplit("/", 1)[-1].lower()), base)
             for sibling in entry.get("siblings", ()):
                 facts = sibling_of(base, sibling)

@@ -233,7 +233,7 @@ def _judge_dated(
         f"a KV cache of type {flags.kv_cache_dtype}": flags.kv_cache_dtype not in {None, "auto"},
         "speculative decoding": flags.speculative_config is not None,
         "a pooling task": flags.pools,
-        "pipeline stages": flags.pp > 1,
+        "pipeline stages": flags.pp > 1 and _older(rules.version, "0.10.0"),
     }
     findings.doubts.extend(
         f"{reason} may make vLLM {version} fall back to its V0 engine, which was not read"

@@ -86,6 +86,13 @@ def test_every_accelerator_of_the_contract_is_known(catalogue, name):
         ("RedHatAI/gemma-3-27b-it-FP8-dynamic", "27b", "fp8"),
         ("openai/gpt-oss-120b", "120b", "mxfp4"),
         ("Qwen/Qwen3.6-35B-A3B", "35B-A3B", "bf16"),
+        ("Qwen/Qwen3-Coder-Next-FP8", "80B-A3B", "fp8"),
+        ("lmsys/vicuna-7b-v1.5", "7b", "bf16"),
+        ("google/medgemma-27b-text-it", "27b", "bf16"),
+        ("openai/gpt-oss-safeguard-20b", "20b", "mxfp4"),
+        ("mistralai/Mistral-Small-4-119B-2603", "119B", "fp8"),
+        ("allenai/Olmo-3-32B-Think", "32B", "bf16"),
+        ("Qwen/Qwen3-Embedding-4B", "4B", "bf16"),
     ],
 )
 def test_names_find_their_architecture_and_storage(catalogue, name, size, scheme):
@@ -171,6 +178,24 @@ def test_a_sibling_of_the_same_shape_has_its_own_context(catalogue, name, positi
     facts = catalogue.models.find(name)
     assert facts.max_position == positions
     assert facts.rope_cache_bytes == positions * 256  # 128 numbers of 2 bytes each
+
+
+@pytest.mark.parametrize(
+    ("name", "positions", "others"),
+    [
+        ("Qwen/Qwen3-4B", 40960, ()),
+        ("Qwen/Qwen3-235B-A22B-FP8", 40960, ()),
+        ("Qwen/Qwen3-Coder-30B-A3B-Instruct-FP8", 262144, ()),
+        ("Qwen/Qwen3-30B-A3B-GPTQ-Int4", 40960, ()),
+        ("Qwen3-4B", 40960, (262144,)),
+        ("/models/Qwen3-4B-FP8", 40960, (262144,)),
+        ("someone/Qwen3-4B-AWQ", 40960, (262144,)),
+        ("Qwen/QwQ-32B", 40960, (131072,)),
+    ],
+)
+def test_a_repository_is_published_with_one_context_where_a_bare_name_may_mean_two(catalogue, name, positions, others):
+    found = catalogue.models.find(name)
+    assert (found.max_position, found.other_positions) == (positions, others)
 
 
 def test_an_unknown_model_is_refused_with_the_nearest_names(catalogue):
@@ -386,9 +411,20 @@ def test_a_cache_that_one_publisher_asks_for_is_not_taken_for_anothers(catalogue
     assert (own, others, bare) == ("modelopt", "", "")
 
 
-def test_a_gguf_file_is_refused_with_what_can_be_asked_instead(catalogue):
-    with pytest.raises(InputRejected, match="the checkpoint that it was made from"):
-        catalogue.models.find("bartowski/Qwen2.5-7B-Instruct-GGUF")
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("bartowski/Qwen2.5-7B-Instruct-GGUF", "Qwen/Qwen2.5-7B-Instruct"),
+        ("unsloth/Qwen3-8B-GGUF:UD-Q4_K_XL", "Qwen/Qwen3-8B"),
+        ("/models/Qwen2.5-14B-Instruct-Q8_0.gguf", "Qwen/Qwen2.5-14B-Instruct"),
+        ("/models/Llama-3.1-8B-Instruct.IQ4_XS.gguf", "meta-llama/Llama-3.1-8B-Instruct"),
+        ("nobody/nothing-GGUF", "the checkpoint that it was made from"),
+    ],
+)
+def test_a_gguf_file_is_refused_with_what_can_be_asked_instead(catalogue, name, asked):
+    with pytest.raises(InputRejected) as refused:
+        catalogue.models.find(name)
+    assert refused.value.hint == f"Ask about {asked}: its context costs the same."
 
 
 EIGHT_BITS = [

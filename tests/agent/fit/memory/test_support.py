@@ -129,9 +129,16 @@ def test_versions_before_the_oldest_that_was_read_are_unknown(ask):
     assert ask("meta-llama/Llama-3.1-8B", "nvidia-h100-80gb", "--max-model-len 8192", vllm="0.6.3").fits is None
 
 
+def test_pipeline_stages_stay_in_the_v1_engine(ask):
+    """vllm/engine/arg_utils.py of 0.10 (_is_v1_supported_oracle): with the default, ray and mp executors alike."""
+    flags = "--max-model-len 8192 --pipeline-parallel-size 2"
+    assert ask("Qwen/Qwen3-8B", "nvidia-h100-80gb", flags, vllm="0.10.0", count=2).fits is True
+
+
 def test_a_size_published_with_two_contexts_needs_one_stated(ask):
-    assert ask("Qwen/Qwen3-30B-A3B", "nvidia-h100-80gb").fits is None
-    assert ask("Qwen/Qwen3-30B-A3B", "nvidia-h100-80gb", "--max-model-len 40960").fits is True
+    assert ask("Qwen3-30B-A3B", "nvidia-h100-80gb").fits is None
+    assert ask("Qwen3-30B-A3B", "nvidia-h100-80gb", "--max-model-len 40960").fits is True
+    assert ask("Qwen/Qwen3-30B-A3B", "nvidia-h100-80gb").fits is True
 
 
 def test_siblings_of_one_shape_are_held_to_their_own_context(ask):
