@@ -158,8 +158,8 @@ class ModelCatalogue:
                 heavier, uncertainty = max(heavier, _WIDE_EXPERTS), max(uncertainty, _NARROW_REST)
             else:
                 heavier = max(heavier, _WIDE_RECURRENT)
-        narrow = ", ".join(sorted(chosen.groups)) or "all tensors"
-        note = f"{taken_as} stored as {chosen.scheme} in {narrow}, by its name"
+        groups = ", ".join(sorted(chosen.groups)) or "all tensors"
+        note = f"{taken_as} stored as {chosen.scheme} in {groups}, by its name"
         return replace(
             base,
             name=name,
