@@ -3,7 +3,7 @@
 Two processes as in vLLM: the API server answers HTTP, the engine makes the tokens. What differs from run to run comes from
 the environment: FAKE_START_S, FAKE_FITS_LEN, FAKE_STUBBORN, FAKE_KV_LOG (a recorded log to print and die with),
 FAKE_LINES_PER_S and FAKE_LINE (log pressure), FAKE_READABLE (a file that must be readable), FAKE_FITS_SHARE (the largest
-share of memory), FAKE_KNOWS_ALL (any flag is known).
+share of memory), FAKE_KNOWS_ALL (any flag is known), FAKE_COUNTS_NONE (its token counter stands still).
 """
 
 import json
@@ -192,8 +192,9 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(200, json.dumps({"data": [{"id": app.name}]}).encode())
         elif self.path == "/metrics":
             labels = f'{{engine="0",model_name="{app.name}"}}'
+            counted = 0 if os.environ.get("FAKE_COUNTS_NONE") else app.tokens
             rows = {"num_requests_running": app.running, "num_requests_waiting": 0, "kv_cache_usage_perc": 0.1,
-                    "num_preemptions_total": 0, "generation_tokens_total": app.tokens, "prompt_tokens_total": 1}  # fmt: skip
+                    "num_preemptions_total": 0, "generation_tokens_total": counted, "prompt_tokens_total": 1}  # fmt: skip
             self.reply(200, "".join(f"vllm:{k}{labels} {float(v)}\n" for k, v in rows.items()).encode())
         else:
             self.reply(404, b"{}")

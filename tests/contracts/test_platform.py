@@ -37,6 +37,7 @@ from agent.core.service.serving import EnvVar, Live, Probe, ServingConfig
 from agent.core.value import canonical
 from agent.errors import InputRejected, StateConflict
 from agent.ports.platform import LeaseOver, NotDeployed, Operation, Order, Platform, Restore
+from tests.contracts import vllm_http
 from tests.contracts.arm_world import ArmWorld
 from tests.contracts.cloud_run_world import CloudRunWorld
 from tests.contracts.ec2_world import Ec2World
@@ -94,6 +95,7 @@ class World:
     creates: bool = True
     deletes: bool = True
     deletable: Callable[[], None] = field(default=lambda: None)
+    script: vllm_http.Script | None = None  # of the server, where the platform runs no program of its own
 
 
 def rehearsal(tmp_path: Path) -> World:
@@ -105,7 +107,7 @@ def rehearsal(tmp_path: Path) -> World:
             "title": "contract",
             "source": "made for the contract suite",
             "live": {"revision": "gemma-00001-abc", "ready": True, "config": CONFIG.model_dump(mode="json")},
-            "free": ["concurrency", "max_instances"],
+            "free": ["concurrency", "max_instances", "env FAKE_COUNTS_NONE"],
             "outcome": [
                 {
                     "name": "shorter",
@@ -147,7 +149,13 @@ def rehearsal(tmp_path: Path) -> World:
 def cloud_run(tmp_path: Path) -> World:
     """The real client over the real wire, against a server that keeps Cloud Run's rules; answers come from loopback."""
     wire = CloudRunWorld(SERVICE, CONFIG, bad=("--max-model-len", "65536"))
-    return World(platform=wire.open(), wait=lambda: wire.watch.go(400), again=wire.open, close=wire.close)
+    return World(
+        platform=wire.open(),
+        wait=lambda: wire.watch.go(400),
+        again=wire.open,
+        close=wire.close,
+        script=wire.vllm.script,
+    )
 
 
 def host(tmp_path: Path) -> World:
@@ -216,6 +224,7 @@ def kubernetes(request: pytest.FixtureRequest) -> World:
         refused=SetStartupProbe(probe=Probe(kind="http", path="/health", port=70000)),
         stages=False,
         fails="CrashLoopBackOff: vllm of pod",
+        script=own.vllm.script,
     )
 
 
@@ -238,6 +247,7 @@ def container_apps(mode: str) -> Callable[[Path], World]:
             first="gemma--0000001",
             more=(SetScaling(min_instances=1, max_instances=2), SetTerminationGrace(seconds=120)),
             stages=mode == "Multiple",
+            script=wire.vllm.script,
             fails="ContainerCrashing",
             forgets=True,
         )
@@ -498,6 +508,24 @@ def test_measuring_tells_ready_starting_and_failed_apart(world: World) -> None:
     assert ready(world, "gemma-sre-k1") is True
     ended(world, world.platform.apply(order(world, BAD, key="k2")))
     assert ready(world, "gemma-sre-k2") is False
+
+
+def test_a_counter_without_our_tokens_is_unknown_and_never_bad(world: World) -> None:
+    """An answer came, so what the counter says otherwise is of another instance, or late: no reason to roll back."""
+    stands_still = SetEnv(name="FAKE_COUNTS_NONE", value="1")
+    if world.script is not None:
+        world.script.counter, world.script.counts = 0, False
+    assert ended(world, world.platform.apply(order(world, GOOD, stands_still))).ok is True
+    found = {m.check: m.good for m in world.platform.measure(SERVICE, "gemma-sre-k1")}
+    assert found[Check.COMPLETION] is True
+    assert found.get(Check.TOKENS) is None
+
+
+def test_a_counter_with_our_tokens_is_good(world: World, request: pytest.FixtureRequest) -> None:
+    """It begins at 0 with the start, so at least what we were given stands there."""
+    assert ended(world, world.platform.apply(order(world))).ok is True
+    found = {m.check: m.good for m in world.platform.measure(SERVICE, "gemma-sre-k1")}
+    assert found.get(Check.TOKENS) is (None if "rehearsal" in request.node.name else True)
 
 
 def ready(world: World, revision: str) -> bool | None:

@@ -102,7 +102,7 @@ class TpuWorld:
         self.channels.append(channel)
         clock = SystemClock()
         client = CompletionClient(id_token=None, monotonic=time.monotonic, timeout_s=5)
-        meter = Meter(client, ReplyMeasurements(clock, lambda _: None))
+        meter = Meter(client, ReplyMeasurements(clock))
         queued = f"{PARENT}/queuedResources/{self.service}-qr"
         ref = NodeRef(service=self.service, node=self.name, queued_resource=queued)
         return TpuVmPlatform(TpuApi(lambda: client_over(channel)), {self.service: ref}, meter, clock)

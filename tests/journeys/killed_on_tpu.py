@@ -17,7 +17,7 @@ from tests.journeys.killed_on_kubernetes import main
 def tpu_vm(case, service):
     """Return the adapter over the node of a case, by a connection of its own."""
     client = CompletionClient(id_token=None, monotonic=time.monotonic, timeout_s=5)
-    meter = Meter(client, ReplyMeasurements(SystemClock(), lambda _: None))
+    meter = Meter(client, ReplyMeasurements(SystemClock()))
     ref = NodeRef(service=service, node=case["node"])
     return TpuVmPlatform(TpuApi(lambda: client_at(case["url"])), {service: ref}, meter, SystemClock())
 

@@ -15,19 +15,20 @@ class ReplyMeasurements:
         key_name: How services.toml calls the server's own key, by service; None where it names none.
     """
 
-    def __init__(self, clock: Clock, key_name: Callable[[str], str | None]) -> None:
+    def __init__(self, clock: Clock, key_name: Callable[[str], str | None] = lambda _: None) -> None:
         self._clock = clock
         self._key_name = key_name
 
-    def of(self, service: str, reply: Reply, *, may_sleep: bool) -> tuple[Measurement, ...]:
+    def of(self, service: str, reply: Reply, *, may_sleep: bool = False, locked: str = "") -> tuple[Measurement, ...]:
         """Return what a reply tells.
 
         Args:
             service: The watched service.
             reply: To one completion.
             may_sleep: Whether silence may be its start-up; silence of one that must be awake is a hang.
+            locked: What to do where the server wants another key; empty where services.toml names its key.
         """
-        says = self._locked(service) if reply.outcome is Outcome.LOCKED else reply.says
+        says = reply.says if reply.outcome is not Outcome.LOCKED else locked or self._locked(service)
         answer = self.measurement(Check.COMPLETION, says, good=_answered(reply, may_sleep=may_sleep))
         if reply.outcome is not Outcome.ANSWERED:
             return (answer,)
@@ -38,7 +39,10 @@ class ReplyMeasurements:
         return Measurement(check=check, good=good, says=says, value=value, at=self._clock.now())
 
     def _tokens(self, reply: Reply) -> Measurement:
-        """A counter begins at 0: at least our own tokens must stand there, or another instance told its own."""
+        """A counter begins at 0: at least our own tokens must stand there, or it is late or of another instance.
+
+        It is never bad: the answer did come, and an answer is what a server is for.
+        """
         if reply.counter is None or reply.tokens is None:
             return self.measurement(Check.TOKENS, "the token counter was not read", good=None)
         if reply.counter < reply.tokens:

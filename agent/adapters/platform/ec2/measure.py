@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from agent.adapters.http.client import HttpResponse
 from agent.adapters.http.failure import Failure, HttpFailed
-from agent.adapters.platform.completion import CompletionClient, Outcome, ReachedServer
+from agent.adapters.platform.completion import CompletionClient, ReachedServer
 from agent.adapters.platform.ec2.command import InstanceCommands
 from agent.adapters.platform.ec2.describe import Seen, config_of
 from agent.adapters.platform.reply_measurements import ReplyMeasurements
@@ -119,7 +119,7 @@ class Meter:
 
     def __init__(self, commands: InstanceCommands, seen: Seen, clock: Clock) -> None:
         self._seen = seen
-        self._measured = ReplyMeasurements(clock, lambda _: None)
+        self._measured = ReplyMeasurements(clock)
         way = InstanceHttp(commands, seen)
         self._client = CompletionClient(id_token=None, monotonic=way.monotonic, http=way)
 
@@ -137,9 +137,7 @@ class Meter:
         if model is None:
             return (ready, self._said(Check.COMPLETION, "the startup flags name no model to ask for", good=None))
         reply = self._client.complete(self._seen.target.service, url=HOST, audience=HOST, model=model)
-        if reply.outcome is Outcome.LOCKED:
-            return (ready, self._said(Check.COMPLETION, WANTS_KEY, good=None))
-        return (ready, *self._measured.of(self._seen.target.service, reply, may_sleep=False))
+        return (ready, *self._measured.of(self._seen.target.service, reply, locked=WANTS_KEY))
 
     def not_newest(self, revision: str) -> tuple[Measurement, ...]:
         """Tell that a revision is not what runs."""

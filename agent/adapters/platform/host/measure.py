@@ -1,12 +1,12 @@
 """What a start on this machine is worth: ready, one real completion, its tokens and its speed."""
 
 import time
-from datetime import datetime
 
-from agent.adapters.platform.completion import CompletionClient, Outcome, ReachedServer
-from agent.adapters.platform.host.probe import Address, healthy, metrics, served_name
+from agent.adapters.platform.completion import CompletionClient, ReachedServer
+from agent.adapters.platform.host.probe import Address, healthy, served_name
+from agent.adapters.platform.reply_measurements import ReplyMeasurements
 from agent.core.change.verification import Check, Measurement
-from agent.core.service.metric_rules import read_sample
+from agent.ports.clock import Clock
 from agent.ports.host import Stage, Start
 from agent.ports.model_server import asleep
 
@@ -17,48 +17,26 @@ WANTS_KEY = (
 )
 
 
-def measurements(service: str, start: Start, address: Address, now: datetime) -> tuple[Measurement, ...]:
+def measurements(service: str, start: Start, address: Address, clock: Clock) -> tuple[Measurement, ...]:
     """Measure a start; what does not run is not asked.
 
     Args:
         service: Whose start it is.
         start: As on record.
         address: Where its server is asked.
-        now: When it is measured.
+        clock: When a measurement was made.
     """
-
-    def said(check: Check, says: str, *, good: bool | None, value: float | None = None) -> Measurement:
-        return Measurement(check=check, good=good, says=says, value=value, at=now)
-
+    measured = ReplyMeasurements(clock)
     if start.stage is Stage.ENDED:
-        return (said(Check.READY, start.ending, good=False),)
+        return (measured.measurement(Check.READY, start.ending, good=False),)
     if start.stage is not Stage.READY:
-        return (said(Check.READY, f"{start.revision} is {start.stage}", good=None),)
+        return (measured.measurement(Check.READY, f"{start.revision} is {start.stage}", good=None),)
     health = healthy(address)
     if start.sick or not health.good:
-        return (said(Check.READY, start.sick or health.says, good=False),)
-    ready = said(Check.READY, f"{start.revision} runs, {health.says}", good=True)
-    before = _generated(address, now)
+        return (measured.measurement(Check.READY, start.sick or health.says, good=False),)
+    ready = measured.measurement(Check.READY, f"{start.revision} runs, {health.says}", good=True)
     reply = _client(address).complete(service, url=address.url, audience=address.url, model=served_name(address) or "")
-    refused = reply.outcome in {Outcome.REFUSED, Outcome.LOCKED}
-    says = WANTS_KEY if reply.outcome is Outcome.LOCKED else reply.says
-    answer = said(Check.COMPLETION, says, good=None if refused else reply.outcome is Outcome.ANSWERED)
-    if reply.outcome is not Outcome.ANSWERED:
-        return (ready, answer)
-    more = None if before is None or reply.counter is None else reply.counter - before
-    tokens = said(
-        Check.TOKENS,
-        "the token counter was not read" if more is None else f"the token counter went up by {more:.0f}",
-        good=None if more is None else more > 0,
-        value=more,
-    )
-    speed = said(
-        Check.SPEED,
-        "the speed was not measured" if reply.tokens_per_s is None else f"{reply.tokens_per_s:,.1f} tokens/s",
-        good=None,
-        value=reply.tokens_per_s,
-    )
-    return (ready, answer, tokens, speed.with_(first_token_s=reply.first_token_s))
+    return (ready, *measured.of(service, reply, locked=WANTS_KEY))
 
 
 def running_server(service: str, start: Start | None, address: Address | None) -> ReachedServer:
@@ -82,8 +60,3 @@ def _client(address: Address) -> CompletionClient:
     return CompletionClient(
         id_token=None, monotonic=time.monotonic, api_key=lambda _: address.api_key, timeout_s=COMPLETION_S
     )
-
-
-def _generated(address: Address, now: datetime) -> float | None:
-    text = metrics(address)
-    return read_sample(text, at=now).generated if text is not None else None

@@ -158,7 +158,7 @@ class HostPlatform:
         start = page.start(revision)
         if start is None:
             raise no_such_revision(revision, f"server {service!r} had no start of that name")
-        return measurements(service, start, self.address(start), self._clock.now())
+        return measurements(service, start, self.address(start), self._clock)
 
     def server(self, service: str) -> ModelServer:
         """Return the server of the newest start, where it serves."""

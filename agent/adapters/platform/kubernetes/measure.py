@@ -61,7 +61,7 @@ class Meter:
             return (ready, self._measured.measurement(Check.COMPLETION, why, good=None))
         url = self._url(seen, pod)
         reply = self._client(seen).complete(seen.workload.service, url=url, audience=url, model=model)
-        return (ready, *self._measured.of(seen.workload.service, reply, may_sleep=False))
+        return (ready, *self._measured.of(seen.workload.service, reply))
 
     def server(self, seen: Seen) -> ReachedServer:
         """Return a ready pod of a workload, of the newest template where there is one.

@@ -34,7 +34,7 @@ class Meter:
             return (ready, self._measurements.measurement(Check.COMPLETION, why, good=None))
         service = seen.ref.service
         reply = self._client.complete(service, url=seen.url, audience=seen.url, model=model)
-        return (ready, *self._measurements.of(service, reply, may_sleep=False))
+        return (ready, *self._measurements.of(service, reply))
 
     def server(self, seen: Seen) -> ReachedServer:
         """Return the server of a node.

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from agent.adapters.clock import SystemClock
 from agent.adapters.platform.host.measure import measurements
 from agent.adapters.platform.host.probe import Address
 from agent.core.change.verification import Check, Measurement
@@ -25,7 +26,7 @@ def vllm() -> Iterator:
 def measured(vllm) -> dict[Check, Measurement]:
     port = int(vllm.url.rpartition(":")[2])
     address = Address(host="127.0.0.1", port=port, api_key="sk-of-the-environment")
-    return {m.check: m for m in measurements("gemma", START, address, NOW)}
+    return {m.check: m for m in measurements("gemma", START, address, SystemClock())}
 
 
 def test_speed_and_first_token_are_told_and_judged_elsewhere(vllm) -> None:

@@ -275,7 +275,7 @@ def test_a_hang_is_noticed_while_health_still_answers(machine) -> None:
 
 
 def test_a_healthy_start_measures_well(machine) -> None:
-    """Ready, a whole completion, and the counter that went up by it."""
+    """Ready, a whole completion, and a counter that has its tokens."""
     own = machine()
     own.start()
     found = {m.check: m for m in own.platform.measure(SERVICE, own.newest.revision)}
