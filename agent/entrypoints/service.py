@@ -60,22 +60,22 @@ def feed(app: App, since: datetime | None) -> datetime | None:
 
     An entry that was published already is noticed by its id, so that a restart may begin from the start.
     """
-    if app.environment.rehearsal is None:
+    rehearsal = app.environment.rehearsal
+    if rehearsal is None:
         return since
-    _act_for_people(app)
-    for item in app.environment.rehearsal.new_log_entries(since):
+    _act_for_people(app, rehearsal.take_on)
+    for item in rehearsal.new_log_entries(since):
         app.bus.publish(entry_message(item.entry))
         since = item.at
     return since
 
 
-def _act_for_people(app: App) -> None:
+def _act_for_people(app: App, take_on: Callable[..., None]) -> None:
     """In a rehearsal nobody does what a person took on; what a person did on record is acted out instead."""
-    assert app.environment.rehearsal is not None
     for incident in app.store.incidents(Query(open_only=True, limit=ACTED_FOR)):
         plan, verification = incident.plan, incident.verification
         if plan is not None and plan.by_person and verification is not None and incident.phase is Phase.VERIFYING:
-            app.environment.rehearsal.take_on(incident.service, plan.id, at=verification.since)
+            take_on(incident.service, plan.id, at=verification.since)
 
 
 def entry_message(entry: Mapping[str, object], *, attributes: Mapping[str, str] | None = None) -> Message:

@@ -288,6 +288,12 @@ class AcceleratorFacts:
     multiprocessors: int | None = None
 
     @property
+    def device_bytes(self) -> Bounds:
+        """Memory of a GPU or chip."""
+        assert self.total_bytes is not None, f"{self.name!r} is {self.kind} and has memory of its own"
+        return self.total_bytes
+
+    @property
     def is_gpu(self) -> bool:
         """True where vLLM's GPU worker sizes the cache: CUDA and ROCm."""
         return self.kind in {AcceleratorKind.CUDA, AcceleratorKind.ROCM}

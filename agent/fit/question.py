@@ -60,13 +60,13 @@ def question_from(row: Mapping[str, Any]) -> Question:
     if not isinstance(flags, (str, list)) or (isinstance(flags, list) and not all(isinstance(w, str) for w in flags)):
         raise InputRejected(f"flags {flags!r} were not read", why="they are not text", hint=_HINT)
     parsed = parse_flags(flags)
-    count = _whole(row, "count", parsed.devices)
-    assert count is not None
+    asked = _whole(row, "count")
+    count = parsed.devices if asked is None else asked
     if not 1 <= count <= _MOST_DEVICES:
         raise InputRejected(
             f"count is {count}", why="a model needs at least one device", hint="Give a count of 1 or more."
         )
-    context, users = _whole(row, "need_context", None), _whole(row, "need_users", None)
+    context, users = _whole(row, "need_context"), _whole(row, "need_users")
     for name, value in (("need_context", context), ("need_users", users)):
         if value is not None and value < 1:
             raise InputRejected(f"{name} is {value}", why="it must be 1 or more", hint="Leave it out or raise it.")
@@ -105,10 +105,10 @@ def _text(row: Mapping[str, Any], key: str) -> str:
     return value.strip()
 
 
-def _whole(row: Mapping[str, Any], key: str, default: int | None) -> int | None:
+def _whole(row: Mapping[str, Any], key: str) -> int | None:
     value = row.get(key)
     if value is None:
-        return default
+        return None
     whole = not isinstance(value, bool) and (not isinstance(value, float) or value.is_integer())
     try:
         number = int(value) if whole else None

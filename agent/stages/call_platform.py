@@ -127,8 +127,7 @@ def _refused(
 
 
 def _as_found(incident: Incident, found: Operation) -> Incident:
-    effect = incident.require_effect(EffectKind.APPLY).with_(operation=found.name, message=found.remains)
-    return incident.with_(execution=incident.require_execution().with_effect(effect))
+    return incident.with_effect(EffectKind.APPLY, operation=found.name, message=found.remains)
 
 
 def _half_applied(
@@ -160,8 +159,7 @@ def _going_on(incident: Incident, now: datetime) -> Incident:
 
 def _restarted(incident: Incident, now: datetime) -> Incident:
     """Return it with all the time of a rollout before it: while it waited, nothing could come up."""
-    effect = incident.require_effect(EffectKind.APPLY).with_(intended_at=now, started_at=None)
-    return incident.with_(execution=incident.require_execution().with_effect(effect))
+    return incident.with_effect(EffectKind.APPLY, intended_at=now, started_at=None)
 
 
 def _not_called(context: StageContext, incident: Incident, why: str, now: datetime) -> StageOutcome:
@@ -173,12 +171,11 @@ def _not_called(context: StageContext, incident: Incident, why: str, now: dateti
 
 def _failed(incident: Incident, why: str, now: datetime, *, says: str) -> Incident:
     """Return it with a change that ended badly; what stands of it is put back."""
-    failed = incident.require_effect(EffectKind.APPLY).with_(state=EffectState.FAILED, message=why, finished_at=now)
+    failed = incident.with_effect(EffectKind.APPLY, state=EffectState.FAILED, message=why, finished_at=now)
     measured = Measurement(check=Check.READY, good=False, says=says, at=now)
-    return incident.move(
+    return failed.move(
         Phase.VERIFYING,
         now=now,
         due_at=now,
-        execution=incident.require_execution().with_effect(failed),
         verification=Verification(since=now, until=now, measurements=(measured,)),
     )

@@ -167,7 +167,7 @@ def _withdrawn(context: StageContext, incident: Incident, *, who: str, said: str
     moved = incident.move(Phase.WITHDRAWN, now=now, due_at=now, ended_why=f"{who} took it back: {said}")
     saved = save(context, moved, f"{_TAKEN_BACK} {who}: {said}", now=now, by=who)
     withdrawal = _withdrawal_of(context, saved)
-    assert withdrawal is not None
+    assert withdrawal is not None, "its line was saved just now"
     return _on_record(context, saved, withdrawal)
 
 

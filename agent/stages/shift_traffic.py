@@ -109,23 +109,27 @@ def _follow(context: StageContext, incident: Incident, operation: Operation, now
     if not operation.done and late:
         return _not_shifted(context, incident, f"it did not end in time: {operation.says}", now)
     if not operation.done:
-        started = effect.with_(state=EffectState.STARTED, operation=operation.name)
-        execution = incident.require_execution().with_effect(started)
-        return poll_again(context, incident, now=now, seen=incident.with_(execution=execution))
+        started = incident.with_effect(
+            EffectKind.SHIFT, state=EffectState.STARTED, operation=operation.name, started_at=effect.started_at
+        )
+        return poll_again(context, incident, now=now, seen=started)
     if operation.ok is not True:
         return _not_shifted(context, incident, operation.says, now)
-    done = effect.with_(state=EffectState.DONE, message=operation.says, finished_at=now)
-    shifted = incident.with_(execution=incident.require_execution().with_effect(done), due_at=now)
-    save(context, shifted, "the traffic is shifted", now=now)
+    shifted = incident.with_effect(
+        EffectKind.SHIFT,
+        state=EffectState.DONE,
+        message=operation.says,
+        started_at=effect.started_at,
+        finished_at=now,
+    )
+    save(context, shifted.with_(due_at=now), "the traffic is shifted", now=now)
     return StageOutcome.NOTED
 
 
 def _not_shifted(context: StageContext, incident: Incident, why: str, now: datetime) -> StageOutcome:
     close_effect(context, incident, EffectKind.SHIFT, why)
-    effect = incident.require_effect(EffectKind.SHIFT)
-    failed = effect.with_(state=EffectState.FAILED, message=why, finished_at=now)
-    changed = incident.with_(
-        execution=incident.require_execution().with_effect(failed),
+    failed = incident.with_effect(EffectKind.SHIFT, state=EffectState.FAILED, message=why, finished_at=now)
+    changed = failed.with_(
         verification=incident.require_verification().with_(
             verdict=Verdict.NOT_RECOVERED, why=f"the traffic was not shifted: {why}"
         ),

@@ -51,15 +51,14 @@ def _shifted(incident: Incident) -> bool:
 
 def _order_shift(context: StageContext, incident: Incident, now: datetime) -> StageOutcome:
     """Wake whoever may change services; it looks at service and revision itself before it does anything."""
-    execution = incident.require_execution()
-    assert execution.revision_after is not None
+    applied = incident.require_effect(EffectKind.APPLY)
     effect = Effect(
         key=key_of(incident, EffectKind.SHIFT),
         kind=EffectKind.SHIFT,
         etag="",
-        revision=execution.revision_after,
+        revision=applied.revision,
         intended_at=now,
     )
-    changed = incident.with_(execution=execution.with_effect(effect), due_at=now)
+    changed = incident.with_(execution=incident.require_execution().with_effect(effect), due_at=now)
     save(context, changed, f"{effect.revision} is good; it gets the traffic", now=now)
     return StageOutcome.NOTED

@@ -35,12 +35,12 @@ def watch_operation(context: StageContext, incident: Incident) -> StageOutcome:
         return poll_again(context, incident, now=now)
     good = operation.ok if operation.done else None
     says = operation.says or ("the rollout ended" if operation.done else "the rollout did not end in time")
-    ended = effect.with_(state=EffectState.FAILED if good is False else EffectState.DONE, message=says, finished_at=now)
-    moved = incident.move(
+    state = EffectState.FAILED if good is False else EffectState.DONE
+    ended = incident.with_effect(EffectKind.APPLY, state=state, message=says, finished_at=now)
+    moved = ended.move(
         Phase.VERIFYING,
         now=now,
         due_at=now,
-        execution=incident.require_execution().with_effect(ended),
         verification=Verification(
             since=now,
             ready_at=now if good else None,

@@ -33,7 +33,7 @@ def watch_undo(context: StageContext, incident: Incident) -> StageOutcome:
         return await_credentials(context, incident, error, now) or give_up(context, incident, why, now)
     if not same:
         return give_up(context, incident, f"the prior template is not back: {shortened(operation.says, 300)}", now)
-    done = incident.with_(execution=execution.with_effect(effect.with_(state=EffectState.DONE, finished_at=now)))
+    done = incident.with_effect(EffectKind.ROLL_BACK, state=EffectState.DONE, finished_at=now)
     if operation.ok is not True and execution.prior_ready is not False:
         return give_up(
             context, done, f"the prior template is back but does not come up: {shortened(operation.says, 300)}", now

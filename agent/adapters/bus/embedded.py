@@ -166,7 +166,7 @@ def add_message(db: sqlite3.Connection, topic: str, data: str, attributes: dict[
     """Add a message and its deliveries inside a transaction of the caller; return its number."""
     row = {"topic": topic, "data": data, "attributes": json.dumps(attributes), "at": now}
     number = db.execute(SQL["message_add"], row).lastrowid
-    assert number is not None
+    assert number is not None, "SQLite numbers every row that it adds"
     db.execute(SQL["deliveries_add"], {"topic": topic, "number": number, "at": now})
     db.execute(SQL["message_drop_unwanted"], {"number": number})
     return number

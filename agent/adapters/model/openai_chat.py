@@ -192,7 +192,7 @@ class OpenAiChat:
             listing = call.listing()
         line.listing, line.awake_until = listing, self._clock() + AWAKE_S
         used, messages, bound = self._fitted(call, listing, question, account)
-        answered = self._said(call, line, question, account, messages=messages, bound=bound)
+        answered = self._said(call, line, listing.model, question, account, messages=messages, bound=bound)
         tokens_in = bound if answered.tokens_in is None else answered.tokens_in
         tokens_out = question.max_tokens if answered.tokens_out is None else answered.tokens_out
         account.tokens += tokens_in + tokens_out
@@ -231,6 +231,7 @@ class OpenAiChat:
         self,
         call: "ChatCall",
         line: _Line,
+        model: str,
         question: Question,
         account: _Account,
         *,
@@ -240,16 +241,13 @@ class OpenAiChat:
         """Ask in the form that the server knows; one that knows no schema is not used."""
         from agent.adapters.model.chat_call import CallFailed, Failure, Form
 
-        assert line.listing is not None
         schema = json.loads(question.answer_schema)  # not strict: a schema of ours
         for form in (line.form,) if line.form else (Form.JSON_SCHEMA, Form.JSON_OBJECT):
             if account.calls >= question.limit_calls:
                 raise CallFailed(Failure.BROKEN, "no further question may be sent", sent=False)
             account.calls += 1
             try:
-                answered = call.answer(
-                    line.listing.model, messages, schema=schema, form=form, max_tokens=question.max_tokens
-                )
+                answered = call.answer(model, messages, schema=schema, form=form, max_tokens=question.max_tokens)
             except CallFailed as failed:
                 account.tokens += bound + question.max_tokens if failed.sent else 0
                 account.tokens_out += question.max_tokens if failed.sent else 0

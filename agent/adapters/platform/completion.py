@@ -108,16 +108,13 @@ class CompletionClient:
         headers: dict[str, str] = {}
         try:
             headers = self._headers(service, audience)
-            reply = self._ask(url, asked, headers, chat=True)
-            if reply is None:  # refused before anything ran: this model has no chat template
-                reply = self._ask(url, asked, headers, chat=False)
+            reply = self._ask(url, asked, headers)
         except HttpFailed as error:
             if error.reason is Failure.TIMED_OUT:
                 return Reply(outcome=Outcome.SILENT, says=f"no answer within {self._timeout_s:g} s")
             return Reply(outcome=Outcome.BROKEN, says=f"the connection failed: {error.why}")
         except SreError as error:
             return Reply(outcome=Outcome.REFUSED, says=str(error)[:500])
-        assert reply is not None
         if reply.outcome is not Outcome.ANSWERED:
             return reply.with_(says=_without(reply.says, headers))
         return reply.with_(counter=self._counter(url, headers))
@@ -153,7 +150,7 @@ class CompletionClient:
             )
         return text
 
-    def _ask(self, url: str, asked: "_Asked", headers: dict[str, str], *, chat: bool) -> Reply | None:
+    def _ask(self, url: str, asked: "_Asked", headers: dict[str, str], *, chat: bool = True) -> Reply:
         body: dict[str, Any] = {
             "model": asked.model,
             "max_tokens": asked.max_tokens,
@@ -165,12 +162,12 @@ class CompletionClient:
         began = self._monotonic()
         path = f"{url.rstrip('/')}/v1/{'chat/completions' if chat else 'completions'}"
         with self._http.stream("POST", path, headers=headers, body=json.dumps(body).encode()) as response:
-            if response.status != 200:
-                text = response.read(2000).decode("utf-8", "replace")
-                if chat and response.status in {400, 404} and "chat template" in text.lower():
-                    return None
-                return _denied(response.status, text)
-            return _Reading(self._monotonic, began, asked.on_text).read(response.chunks())
+            if response.status == 200:
+                return _Reading(self._monotonic, began, asked.on_text).read(response.chunks())
+            text = response.read(2000).decode("utf-8", "replace")
+        if chat and response.status in {400, 404} and "chat template" in text.lower():
+            return self._ask(url, asked, headers, chat=False)  # refused before anything ran: it has no chat template
+        return _denied(response.status, text)
 
     def _counter(self, url: str, headers: dict[str, str]) -> float | None:
         text = self._metrics(url, headers)

@@ -118,8 +118,8 @@ class OtelTracer:
             _here.reset(token)
             for bound in reversed(frame.bound):
                 structlog.contextvars.reset_contextvars(**bound)
-            if frame.sent:
-                self._end(frame)
+            if frame.sent and frame.span is not None:
+                self._end(frame, frame.span)
 
     @contextmanager
     def span(
@@ -130,11 +130,11 @@ class OtelTracer:
         frame = _Frame(above)
         frame.about = attributes.get(INCIDENT)
         parent, link = self._place(above, incident, frame.about)
-        frame.span = self._begin(name, kind, parent, link, attributes)
+        frame.span = span = self._begin(name, kind, parent, link, attributes)
         if above is not None:
             above.open += 1
         token, bound = _here.set(frame), structlog.contextvars.bind_contextvars(**_ids(frame))
-        seen = _SpanOf(frame.span, self._clean)
+        seen = _SpanOf(span, self._clean)
         try:
             yield seen
         except BaseException as error:
@@ -146,7 +146,7 @@ class OtelTracer:
             if above is not None:
                 above.open -= 1
             if frame.sent or not seen.dropped:
-                self._end(frame)
+                self._end(frame, span)
 
     def traceparent(self) -> str:
         """Return the span at hand as W3C Trace Context says it."""
@@ -230,9 +230,8 @@ class OtelTracer:
             name, context, _KINDS[kind], self._clean(attributes), links, began, record_exception=False
         )
 
-    def _end(self, frame: _Frame) -> None:
-        assert frame.span is not None, "what is sent has begun"
-        frame.span.end()
+    def _end(self, frame: _Frame, span: api.Span) -> None:
+        span.end()
         self._unsent.set()
         frame.keep()
 

@@ -237,6 +237,11 @@ class Incident(Value):
         """Return the effect of that kind, in a step that follows it."""
         return self._require(self.effect(kind), f"effect {kind}")
 
+    def with_effect(self, kind: EffectKind, **changes: Any) -> "Incident":
+        """Return the incident with changes to the effect of that kind, in a step that follows it."""
+        changed = self.require_effect(kind).with_(**changes)
+        return self.with_(execution=self.require_execution().with_effect(changed))
+
     def require_request(self) -> ChangeRequest:
         """Return the request, of an incident whose id begins with ``rq-``."""
         return self._require(self.request, "request")

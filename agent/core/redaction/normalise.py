@@ -47,21 +47,17 @@ Edit = tuple[int, int, bytes]
 class View:
     """What a text shows, and where each byte of it stands in the text.
 
+    This one is the text itself.
+
     Attributes:
         data: The bytes shown.
 
     Args:
         data: The bytes shown.
-        before: The view that was edited; None for the text itself.
-        edits: Finds the edits in `before`, in order; asked only when a place is wanted.
     """
 
-    def __init__(
-        self, data: bytes, before: "View | None" = None, edits: Callable[[], Sequence[Edit]] | None = None
-    ) -> None:
+    def __init__(self, data: bytes) -> None:
         self.data = data
-        self._before = before
-        self._edits = edits
 
     def raw(self, span: Span) -> Span:
         """Return the span of the text that shows this span of the view."""
@@ -70,15 +66,34 @@ class View:
 
     def first(self, at: int) -> int:
         """Return the first byte of the text that shows byte `at` of the view."""
-        if self._before is None:
-            return at
+        return at
+
+    def last(self, at: int) -> int:
+        """Return the byte of the text after the last that shows byte `at` of the view."""
+        return at + 1
+
+
+class _EditedView(View):
+    """A view in which something stands no more, or stands otherwise.
+
+    Args:
+        data: The bytes shown.
+        before: The view that was edited.
+        edits: Finds the edits in `before`, in order; asked only when a place is wanted.
+    """
+
+    def __init__(self, data: bytes, before: View, edits: Callable[[], Sequence[Edit]]) -> None:
+        super().__init__(data)
+        self._before = before
+        self._edits = edits
+
+    def first(self, at: int) -> int:
+        """Return the first byte of the text that shows byte `at` of the view."""
         low, _, offset = self._piece(at)
         return self._before.first(low if offset is None else low + offset)
 
     def last(self, at: int) -> int:
         """Return the byte of the text after the last that shows byte `at` of the view."""
-        if self._before is None:
-            return at + 1
         low, high, offset = self._piece(at)
         return self._before.last(high - 1 if offset is None else low + offset)
 
@@ -94,8 +109,6 @@ class View:
         starts: list[int] = []
         pieces: list[tuple[int, int, bool]] = []
         size = position = 0
-        assert self._before is not None
-        assert self._edits is not None
         for start, end, becomes in (*self._edits(), (len(self._before.data), len(self._before.data), b"")):
             if start > position:
                 starts.append(size)
@@ -156,7 +169,7 @@ def unwrap_lines(data: bytes) -> View:
     """
     whole = View(data)
     edits = _broken(data)
-    joined = View(_edited(data, edits), whole, lambda: edits) if edits else whole
+    joined = _EditedView(_edited(data, edits), whole, lambda: edits) if edits else whole
     return _replaced(joined, _BLANKS_RE, _one_blank)
 
 
@@ -220,7 +233,7 @@ def _replaced(view: View, pattern: re.Pattern[bytes], becomes: Callable[[re.Matc
     data, count = pattern.subn(becomes, view.data)
     if count == 0:
         return view
-    return View(data, view, lambda: [(*found.span(), becomes(found)) for found in pattern.finditer(view.data)])
+    return _EditedView(data, view, lambda: [(*found.span(), becomes(found)) for found in pattern.finditer(view.data)])
 
 
 def _one_blank(found: re.Match[bytes]) -> bytes:

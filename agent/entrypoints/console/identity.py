@@ -69,7 +69,7 @@ def name_of(service: DecideService) -> Callable[[str], Person]:
 
     def named(token: str) -> Person:
         authenticator = service.authenticator
-        assert authenticator is not None
+        assert authenticator is not None, "where a cluster reviews tokens, operators are known by them"
         found = service.workers.within(
             service.answer_s, lambda: authenticator.cluster_user(token), what="the token was not checked"
         )

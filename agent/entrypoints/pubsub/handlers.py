@@ -61,7 +61,7 @@ def handle(app: App, delivery: Delivery) -> Outcome:
         app: Of a role that owns the topic.
         delivery: What arrived.
     """
-    assert delivery.topic is not None
+    assert delivery.topic is not None, "what has no topic was refused when it was read"
     owner = RECEIVER_OF[delivery.topic]
     try:
         with _arrival(app, delivery, delivery.topic):

@@ -52,8 +52,8 @@ def effective(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, ru
     Source: vllm/engine/arg_utils.py get_batch_defaults and _set_default_max_num_seqs_and_batched_tokens_args,
     vllm/config/vllm.py for capture sizes, version 0.32.0, read 2026-11-21.
     """
-    length = flags.max_model_len if flags.max_model_len not in {None, AUTO} else model.max_position
-    assert length is not None
+    given = flags.max_model_len
+    length = model.max_position if given is None or given == AUTO else given
     default_batch, default_seqs = _defaults(accelerator, flags, rules)
     item = _item_tokens(model, flags)
     batch, seqs = flags.max_num_batched_tokens, flags.max_num_seqs or default_seqs

@@ -152,8 +152,7 @@ def _terms(
     run: Effective,
     draft: ModelFacts | None,
 ) -> Terms:
-    assert accelerator.total_bytes is not None
-    total = accelerator.total_bytes
+    total = accelerator.device_bytes
     held = as_kernels_hold_it(model, accelerator, flags, rules)
     plan = plan_weights(held, flags, rules, batched_tokens=run.max_num_batched_tokens)
     weights, assisted = plan.loaded, draft is None and is_assisted(model, flags)

@@ -51,8 +51,7 @@ def predict_on_tpu(
     needs: Needs,
 ) -> FitReport:
     """One prediction for a chip; see ``predict``."""
-    assert accelerator.total_bytes is not None
-    total = accelerator.total_bytes
+    total = accelerator.device_bytes
     both = (model,) if draft is None else (model, draft)
     used = independent_sum(_used(each, flags, rules, run) for each in both)
     low, best, high = (int(part * run.utilisation) for part in (total.low, total.best, total.high))

@@ -217,16 +217,10 @@ def note_started(
         body=f"{effect.key} {effect.revision}",
         once=True,
     )
-    started = incident.require_execution().with_effect(
-        effect.with_(
-            state=EffectState.STARTED,
-            operation=operation.name,
-            message="",
-            started_at=effect.started_at or context.now_for(incident),  # later than ``now``: calls take their time
-        )
-    )
+    at = effect.started_at or context.now_for(incident)  # later than ``now``: calls take their time
+    started = incident.with_effect(kind, state=EffectState.STARTED, operation=operation.name, message="", started_at=at)
     due = now + timedelta(seconds=context.rules.times.poll_s)
-    save(context, incident.with_(execution=started, due_at=due), what, now=now)
+    save(context, started.with_(due_at=due), what, now=now)
     return StageOutcome.NOTED
 
 
@@ -240,9 +234,8 @@ def call_again(
     heads: tuple[str, ...] = (),
 ) -> StageOutcome:
     """Wake whoever may change services: the same call does what remains of an effect, which is kept at the effect."""
-    effect = incident.require_effect(kind)
-    again = incident.require_execution().with_effect(effect.with_(state=EffectState.INTENDED, message=what))
-    save(context, incident.with_(execution=again, due_at=now), what, now=now, heads=heads)
+    again = incident.with_effect(kind, state=EffectState.INTENDED, message=what)
+    save(context, again.with_(due_at=now), what, now=now, heads=heads)
     return StageOutcome.NOTED
 
 

@@ -1,6 +1,6 @@
 """What may be changed on a TPU node, and how far a change of ours has come."""
 
-from typing import Final
+from typing import Any, Final
 
 from agent.adapters.platform.rehearsal.template import template_of
 from agent.adapters.platform.server_flags import flag_without_effect
@@ -42,8 +42,8 @@ def require_possible(actions: tuple[Action, ...], *, staged: bool) -> None:
         raise _refused(f"one TPU node cannot do that: {what}", "make another plan")
 
 
-def require_changeable(seen: Seen, actions: tuple[Action, ...]) -> None:
-    """Refuse a change that nothing on the node would carry out.
+def require_changeable(seen: Seen, actions: tuple[Action, ...]) -> Any:
+    """Return the ``Node`` that carries the change out; refuse one that nothing on it would carry out.
 
     Raises:
         InputRejected: The node is not there or not ours to change, or nobody reads the flag.
@@ -61,19 +61,22 @@ def require_changeable(seen: Seen, actions: tuple[Action, ...]) -> None:
     for action in actions:
         if why := flag_without_effect(seen.config, action):
             raise _refused(why, "change the metadata vllm-server of the node yourself")
+    return node
 
 
-def require_deletable(seen: Seen) -> None:
-    """Refuse to delete anything that runs, waits or may come back: only what holds quota and serves nothing.
+def require_deletable(seen: Seen) -> str:
+    """Return the queued resource to delete: only what holds quota, serves nothing and does not come back.
 
     Raises:
         InputRejected: It is in another state.
     """
+    queued = seen.ref.queued_resource
     state = seen.queued.state.state.name if seen.queued is not None else "without a queued resource"
-    if seen.node is not None or state not in HOLDS_QUOTA:
+    if queued is None or seen.node is not None or state not in HOLDS_QUOTA:
         what = "its node exists" if seen.node is not None else f"it is {state}"
         why = f"only a suspended or failed queued resource without a node is deleted, and {what}"
         raise _refused(why, "stop it instead; another node may take hours to come: sre-agent change NAME --stop")
+    return queued
 
 
 def require_unchanged(seen: Seen, order: Order | Restore) -> None:

@@ -256,19 +256,17 @@ class Node:
 
     def _onward(self, revision: str, config: Json) -> tuple[str, str]:
         have = self._container()
-        ours = have is not None and have["labels"] == (revision, self._boot)
         if config.get("max_instances") == 0:
             if have is not None:
                 self._end(config)
             return "stopped", "no container runs"
-        if not ours and self._over[0] == revision:
-            return "failed", self._over[1]
-        if not ours:
+        if have is None or have["labels"] != (revision, self._boot):
+            if self._over[0] == revision:
+                return "failed", self._over[1]
             run, environ = self._prepared(revision, config)
             if have is not None:
                 self._end(config)
             return self._begin(revision, config, run, environ)
-        assert have is not None
         if not have["running"]:
             before = "" if self._served == revision else " before it served"
             killed = ", out of memory" if have["oom"] else ""

@@ -1,6 +1,7 @@
 """Cloud TPU as the platform: a change is new metadata of the node, carried out by our script on it."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from agent.adapters.platform.refusals import no_shift, no_such_revision, unknown_operation
 from agent.adapters.platform.rehearsal.template import bare, stamped
@@ -45,7 +46,11 @@ class TpuVmPlatform:
     def validate(self, order: Order) -> None:
         """Check a change without making it: Cloud TPU itself checks nothing beforehand."""
         change.require_possible(order.actions, staged=order.staged)
-        self._require(self._seen(order.service), order)
+        seen = self._seen(order.service)
+        if lifecycle_of(order.actions) is LifecycleOperation.DELETE:
+            change.require_deletable(seen)
+        else:
+            change.require_changeable(seen, order.actions)
 
     def apply(self, order: Order) -> Operation:
         """Give the node new metadata, or return what this effect began before."""
@@ -57,9 +62,9 @@ class TpuVmPlatform:
         if before is not None:
             return change.operation_of(seen, before)
         change.require_unchanged(seen, order)
-        self._require(seen, order)
+        node = change.require_changeable(seen, order.actions)
         template = stamped(seen.template, order.revision, order.effect_key, order.incident, actions=order.actions)
-        return self._write(seen, order, template)
+        return self._write(seen, node, order, template)
 
     def restore(self, order: Restore) -> Operation:
         """Give the node its prior metadata again, or return what this effect began before."""
@@ -71,8 +76,8 @@ class TpuVmPlatform:
         if not order.template:
             why = "a TPU node is not created by the agent, so nothing of it is removed"
             raise InputRejected("the change was refused", why=why, hint="look at the service")
-        change.require_changeable(seen, ())
-        return self._write(seen, order, stamped(order.template, order.revision, order.effect_key, order.incident))
+        node = change.require_changeable(seen, ())
+        return self._write(seen, node, order, stamped(order.template, order.revision, order.effect_key, order.incident))
 
     def shift(self, service: str, *, revision: str, etag: str, effect_key: str, lease_end: LeaseEnd) -> Operation:  # noqa: ARG002 - there is one server, whoever asks
         """Refuse: there is one server, and it has all the traffic."""
@@ -133,20 +138,13 @@ class TpuVmPlatform:
             )
         return read_node(self._api, ref, self._clock.now())
 
-    def _require(self, seen: Seen, order: Order) -> None:
-        if lifecycle_of(order.actions) is LifecycleOperation.DELETE:
-            change.require_deletable(seen)
-        else:
-            change.require_changeable(seen, order.actions)
-
-    def _write(self, seen: Seen, order: Order | Restore, template: str) -> Operation:
+    def _write(self, seen: Seen, node: Any, order: Order | Restore, template: str) -> Operation:
         newest = next((e for e in seen.metadata.effects.effects if e.revision == seen.revision), None)
         at = progress(seen)
         ok = change.outcome(newest, at) if newest is not None else None
         effect = Effect(key=order.effect_key, revision=order.revision, ends=change.stops(template))
         effects = seen.metadata.next_effects(effect, ok=ok, says=at.says)
-        assert seen.node is not None
-        metadata = dict(seen.node.metadata) | {SERVER: template, EFFECTS: effects}
+        metadata = dict(node.metadata) | {SERVER: template, EFFECTS: effects}
         left_s = seconds_to_send(order.lease_end, order.service)
         self._api.set_metadata(seen.ref.node, metadata, within_s=left_s)
         name = f"tpu_vm/{order.service}/effects/{order.effect_key}"
@@ -159,10 +157,9 @@ class TpuVmPlatform:
         except NotDeployed:
             return self._deletion(order.service, name)
         change.require_unchanged(seen, order)
-        change.require_deletable(seen)
-        assert seen.ref.queued_resource is not None
+        queued = change.require_deletable(seen)
         left_s = seconds_to_send(order.lease_end, order.service)
-        self._api.delete_queued_resource(seen.ref.queued_resource, within_s=left_s)
+        self._api.delete_queued_resource(queued, within_s=left_s)
         return self._deletion(order.service, name)
 
     def _deletion(self, service: str, name: str) -> Operation:

@@ -51,20 +51,13 @@ class FirestoreControlStore(FirestoreMark):
 
     def claim(self, incident: str, plan: str, decision: str) -> str:
         """Record the first decision of a plan; see the port."""
-        path = document_path("claims", plan)
-        if self._documents.create(path, {"incident": incident, "decision": decision}):
-            return decision
-        held = self._documents.get(path)
-        assert held is not None, "claims are never deleted"
-        return str(held.data["decision"])
+        claim = {"incident": incident, "decision": decision}
+        return str(self._documents.first(document_path("claims", plan), claim)["decision"])
 
     def add_request(self, request: ChangeRequest) -> ChangeRequest:
         """Record a change request; see the port."""
-        if self._documents.create(document_path("requests", request.id), {"body": to_text(request)}):
-            return request
-        held = self.change_request(request.id)
-        assert held is not None, "requests are never deleted"
-        return held
+        held = self._documents.first(document_path("requests", request.id), {"body": to_text(request)})
+        return from_text(ChangeRequest, held["body"])
 
     def change_request(self, request_id: str) -> ChangeRequest | None:
         """Return a recorded change request; see the port."""

@@ -115,6 +115,14 @@ class Documents:
             return False
         return True
 
+    def first(self, path: str, data: Data) -> Data:
+        """Write a document that is never deleted where there is none, and return what stands there."""
+        if self.create(path, data):
+            return data
+        found = self.get(path)
+        assert found is not None, f"{path!r} stood a moment ago, and nobody deletes it"
+        return found.data
+
     def put(self, path: str, data: Data) -> None:
         """Write a document, whatever stood there."""
         with translating(self.name):

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from agent.adapters.store.firestore.documents import Data, Documents, Found, Write
+from agent.adapters.store.firestore.documents import Data, Documents, Write
 from agent.adapters.store.firestore.errors import Rival
 from agent.core.database_pair import InstallationMark, advanced
 
@@ -23,14 +23,11 @@ class FirestoreMark:
     def mark(self) -> InstallationMark | None:
         """Return the mark; see the port."""
         found = self._documents.get(PATH)
-        return None if found is None else _mark(found)
+        return None if found is None else _mark(found.data)
 
     def first_mark(self, mark: InstallationMark) -> InstallationMark:
         """Set the mark where there is none; see the port."""
-        self._documents.create(PATH, _data(mark))
-        found = self._documents.get(PATH)
-        assert found is not None, "marks are never deleted by us"
-        return _mark(found)
+        return _mark(self._documents.first(PATH, _data(mark)))
 
     def set_mark(self, mark: InstallationMark) -> None:
         """Set the mark; see the port."""
@@ -40,9 +37,9 @@ class FirestoreMark:
         """Let the mark grow; see the port."""
         for _ in range(ATTEMPTS):
             found = self._documents.get(PATH)
-            if found is None or _mark(found).reached >= number:
+            if found is None or _mark(found.data).reached >= number:
                 return
-            data = _data(advanced(_mark(found), number))
+            data = _data(advanced(_mark(found.data), number))
             try:
                 self._documents.write([Write(path=PATH, data=data, stamp=found.stamp)])
             except Rival:
@@ -54,5 +51,5 @@ def _data(mark: InstallationMark) -> Data:
     return {"id": mark.installation, "paired": mark.paired, "reached": mark.reached}
 
 
-def _mark(found: Found) -> InstallationMark:
-    return InstallationMark(installation=found.data["id"], paired=found.data["paired"], reached=found.data["reached"])
+def _mark(data: Data) -> InstallationMark:
+    return InstallationMark(installation=data["id"], paired=data["paired"], reached=data["reached"])
