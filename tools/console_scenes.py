@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent.app import App, build_app_in_memory
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.incident.command import Command
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
@@ -91,7 +91,7 @@ class Rehearsal:
         """Answer its plan."""
         assert incident.plan is not None
         who, plan, channel = "ada", incident.plan.id, Channel.CONSOLE
-        word = DecisionRequest(plan=plan, answer=choice, who=who, channel=channel, verified=False, why=why)
+        word = DecisionRequest(plan=plan, answer=choice, by=Person(who=who, channel=channel, verified=False), why=why)
         plan_to_decision(self.app.contexts[Owner.DECIDE], word)
         return self.app.store.load(incident.id)
 
@@ -105,9 +105,12 @@ class Rehearsal:
         """Do something about it as a person."""
         digest = incident.plan.digest if incident.plan is not None else None
         asked = CommandRequest(
-            incident=incident.id, command=command, who="ada", channel=Channel.CONSOLE, verified=False, text=text,
+            incident=incident.id,
+            command=command,
+            by=Person(who="ada", channel=Channel.CONSOLE, verified=False),
+            text=text,
             plan_digest=digest,
-        )  # fmt: skip
+        )
         return carry_out(self.app.contexts[Owner.DECIDE], asked)
 
     def pages(self) -> Any:
@@ -226,9 +229,11 @@ def request() -> Iterator[Moment]:
     """A change that a person asks for."""
     with rehearsal(CONTEXT, quiet=True) as (scene, url):
         asked = ChangeAsked(
-            service="gemma4-26b-qat-l4", actions=(SetFlag(name="max-model-len", value="32768"),),
-            why="longer documents", who="ada", channel=Channel.CONSOLE, verified=False,
-        )  # fmt: skip
+            service="gemma4-26b-qat-l4",
+            actions=(SetFlag(name="max-model-len", value="32768"),),
+            why="longer documents",
+            by=Person(who="ada", channel=Channel.CONSOLE, verified=False),
+        )
         request_change(scene.app.contexts[Owner.DECIDE], asked)
         yield url, {"request-asked": f"/incidents/{scene.until(_asked).id}?still=1"}
 

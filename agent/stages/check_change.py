@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from agent.core.decision.decision import Channel
+from agent.core.decision.decision import Channel, Person
 from agent.core.decision.limit_use import longest_window
 from agent.core.decision.policy import Policy
 from agent.core.plan.action import Action
@@ -74,7 +74,7 @@ def _unproved(context: StageContext, service: str, actions: tuple[Action, ...], 
     if context.rules.services.watched(service) is None:
         return None
     asked = ChangeAsked(
-        service=service, actions=actions, why="-", who=asker, channel=Channel.COMMAND_LINE, verified=False
+        service=service, actions=actions, why="-", by=Person(who=asker, channel=Channel.COMMAND_LINE, verified=False)
     )
     try:
         return preview_change(context, asked).plan.unproved

@@ -6,7 +6,7 @@ from typing import Final
 from pydantic import AwareDatetime, ValidationError
 
 from agent.core.decision.audit import AuditRow
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Choice, Person
 from agent.core.sweep.grant import SweepGrant
 from agent.core.sweep.sweep import Sweep
 from agent.core.value import Value
@@ -49,16 +49,13 @@ class SweepAnswer(Value):
 
     Attributes:
         sweep: Its id, which stands for every byte of the request.
-        who: As the channel names them.
-        verified: Whether the channel proved who they are.
+        by: Whose it is.
         why: Of a rejection; untrusted text.
     """
 
     sweep: str
     answer: Choice
-    who: str
-    channel: Channel
-    verified: bool
+    by: Person
     why: str = ""
 
 
@@ -153,7 +150,7 @@ def answer_sweep(
             f"sweep {request.id!r} was not answered", why="it took longer than you wait", hint="press again"
         )
     if word.answer is Choice.APPROVE:
-        approval = grant_sweep(context, request, who=word.who, channel=word.channel, verified=word.verified)
+        approval = grant_sweep(context, request, person=word.by)
         return asked.with_(given=approval.given, needed=approval.needed, grant=approval.grant)
     return _reject(context, asked, word)
 
@@ -161,18 +158,16 @@ def answer_sweep(
 def _reject(context: StageContext, asked: AskedSweep, word: SweepAnswer) -> AskedSweep:
     """Whoever may approve may reject, and whoever asked may take it back."""
     request = asked.sweep.request
-    own = word.who.casefold() == request.asker.casefold() and (word.verified or context.local)
+    own = word.by.who.casefold() == request.asker.casefold() and (word.by.verified or context.local)
     why = ""
     if not own:
-        why = may_not_answer(
-            context, request, who=word.who, channel=word.channel, verified=word.verified, approves=False
-        )
+        why = may_not_answer(context, request, person=word.by, approves=False)
     if why:
         hint = "who may approve stands in policy.toml"
         raise PolicyRefused(f"sweep {request.id!r} was not rejected", why=why, hint=hint)
     body = context.rules.redact(word.why)[:WHY_CHARS]
-    given = GivenAnswer(kind=REJECTED, who=word.who, channel=word.channel, verified=word.verified, body=body)
-    return asked.with_(rejected_by=word.who, why=answer_once(context, request, given).body)
+    given = GivenAnswer(kind=REJECTED, **dict(word.by), body=body)
+    return asked.with_(rejected_by=word.by.who, why=answer_once(context, request, given).body)
 
 
 def _sweep_of(row: AuditRow) -> Sweep | None:

@@ -6,12 +6,12 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
-from agent.core.decision.decision import Channel
+from agent.core.decision.decision import Channel, Person
 from agent.core.decision.policy import Mode, Requirement
 from agent.core.decision.self_approval import may_approve_own
 from agent.core.incident.incident import Incident
 from agent.core.intake.signal import LIVE
-from agent.core.sweep.grant import VALID, SweepApprover, SweepGrant, SweepRequest, check_signed, sign_grant
+from agent.core.sweep.grant import VALID, SweepGrant, SweepRequest, check_signed, sign_grant
 from agent.core.value import Value
 from agent.errors import PolicyRefused
 from agent.ports.stage_context import StageContext
@@ -57,9 +57,7 @@ class SweepApproval(Value):
     grant: SweepGrant | None = None
 
 
-def grant_sweep(
-    context: StageContext, request: SweepRequest, *, who: str, channel: Channel, verified: bool
-) -> SweepApproval:
+def grant_sweep(context: StageContext, request: SweepRequest, person: Person) -> SweepApproval:
     """Approve a sweep: sign it and put it on record; the same approval again returns the one that is held.
 
     Where the policy wants several people, each approval is a row of the record, and the last one makes the grant.
@@ -67,18 +65,15 @@ def grant_sweep(
     Args:
         context: Of the owner `decide`, which signs.
         request: What is to be allowed.
-        who: Who approves, as the channel names them.
-        channel: Through which.
-        verified: Whether the channel proved who they are.
+        person: Who approves.
 
     Raises:
         PolicyRefused: This person may not, changes are stopped, a freeze window holds, or an incident is open.
         DependencyFailed: Nobody knows, or it could not be recorded.
     """
-    approver = SweepApprover(who=who, channel=channel, verified=verified)
-    _check(context, request, (approver,))
+    _check(context, request, (person,))
     needed = _required(context, request).approvals
-    people = (approver,) if needed < 2 else _put_on_record(context, request, approver)
+    people = (person,) if needed < 2 else _put_on_record(context, request, person)
     given = tuple(each.who for each in people)
     if len(people) < needed:
         return SweepApproval(given=given, needed=needed)
@@ -91,7 +86,7 @@ def grant_sweep(
     return SweepApproval(given=given, needed=needed, grant=held)
 
 
-def _put_on_record(context: StageContext, request: SweepRequest, approver: SweepApprover) -> tuple[SweepApprover, ...]:
+def _put_on_record(context: StageContext, request: SweepRequest, approver: Person) -> tuple[Person, ...]:
     """Record one approval of several; return the different people who approved and still may, the first one first.
 
     Who writes looks afterwards: of two who approve at the same moment at least one sees both.
@@ -104,13 +99,13 @@ def _put_on_record(context: StageContext, request: SweepRequest, approver: Sweep
     return _approvers(context, request)
 
 
-def _approvers(context: StageContext, request: SweepRequest) -> tuple[SweepApprover, ...]:
-    found: dict[str, SweepApprover] = {}
+def _approvers(context: StageContext, request: SweepRequest) -> tuple[Person, ...]:
+    found: dict[str, Person] = {}
     rows = [row for row in sweep_rows(context) if row.kind == APPROVED and row.incident == request.id]
     for row in reversed(rows):
         grant = SweepGrant.model_validate_json(row.body)
         approver = grant.people[-1]
-        if _holds(context, grant, request) and not _refusal_of_approver(context, request, approver):
+        if _holds(context, grant, request) and not may_not_answer(context, request, approver):
             found.setdefault(_person(context, approver), approver)
     return tuple(found.values())
 
@@ -124,11 +119,11 @@ def _holds(context: StageContext, grant: SweepGrant, request: SweepRequest) -> b
     return True
 
 
-def _person(context: StageContext, approver: SweepApprover) -> str:
-    return person_of(context, channel=approver.channel, who=approver.who, verified=approver.verified)
+def _person(context: StageContext, approver: Person) -> str:
+    return person_of(context, person=approver)
 
 
-def _signed(context: StageContext, request: SweepRequest, people: tuple[SweepApprover, ...]) -> SweepGrant:
+def _signed(context: StageContext, request: SweepRequest, people: tuple[Person, ...]) -> SweepGrant:
     *others, last = people
     now = context.clock.now()
     made = SweepGrant(
@@ -163,20 +158,6 @@ def answer_once(context: StageContext, request: SweepRequest, given: GivenAnswer
             hint="plan it anew with another --out to ask again",
         )
     return held
-
-
-def may_not_answer(
-    context: StageContext,
-    request: SweepRequest,
-    *,
-    who: str,
-    channel: Channel,
-    verified: bool,
-    approves: bool = True,
-) -> str:
-    """Return why this person may not approve a sweep (or not reject it), or nothing."""
-    approver = SweepApprover(who=who, channel=channel, verified=verified)
-    return _refusal_of_approver(context, request, approver, approves=approves)
 
 
 def check_grant(context: StageContext, grant: SweepGrant, request: SweepRequest) -> None:
@@ -223,8 +204,8 @@ def is_here(endpoint: str) -> bool:
         return False
 
 
-def _check(context: StageContext, request: SweepRequest, people: tuple[SweepApprover, ...]) -> None:
-    refusals = (_refusal_of_approver(context, request, each) for each in people)
+def _check(context: StageContext, request: SweepRequest, people: tuple[Person, ...]) -> None:
+    refusals = (may_not_answer(context, request, each) for each in people)
     why = next(filter(None, refusals), "") or why_stopped(context, request.service)
     why = why or _frozen(context, request, context.clock.now())
     if why:
@@ -243,23 +224,22 @@ def _required(context: StageContext, request: SweepRequest) -> Requirement:
     return context.rules.policy.sweep_requirement(request.service)
 
 
-def _refusal_of_approver(
-    context: StageContext, request: SweepRequest, approver: SweepApprover, *, approves: bool = True
-) -> str:
-    policy, required, who = context.rules.policy, _required(context, request), approver.who
-    if approver.channel in {Channel.MCP, Channel.POLICY}:
+def may_not_answer(context: StageContext, request: SweepRequest, person: Person, *, approves: bool = True) -> str:
+    """Return why this person may not approve a sweep (or not reject it), or nothing."""
+    policy, required, who = context.rules.policy, _required(context, request), person.who
+    if person.channel in {Channel.MCP, Channel.POLICY}:
         return "a person approves a sweep"
     if required.mode is Mode.NEVER and approves:
         return f"policy.toml never allows a sweep of {request.service!r}"
-    if is_own_act(request) and approver.channel in _LOCAL and context.local and who == request.asker:
+    if is_own_act(request) and person.channel in _LOCAL and context.local and who == request.asker:
         return ""
     own = not approves or may_approve_own(
-        local=context.local, verified=approver.verified, asked_through=request.channel, rule=required.self_approve
+        local=context.local, verified=person.verified, asked_through=request.channel, rule=required.self_approve
     )
-    if not approver.verified:
-        return _refusal_of_unproven(context, request, approver, required if approves else ANYBODY, own=own)
-    barred = policy.bars(approver.channel, who, request.service, required if approves else None)
-    known = policy.approver(approver.channel, who)
+    if not person.verified:
+        return _refusal_of_unproven(context, request, person, required if approves else ANYBODY, own=own)
+    barred = policy.bars(person.channel, who, request.service, required if approves else None)
+    known = policy.approver(person.channel, who)
     if barred or known is None:
         return barred or "nobody is named"
     asked = request.asker.casefold() in known.identities and not own
@@ -267,7 +247,7 @@ def _refusal_of_approver(
 
 
 def _refusal_of_unproven(
-    context: StageContext, request: SweepRequest, approver: SweepApprover, required: Requirement, *, own: bool
+    context: StageContext, request: SweepRequest, approver: Person, required: Requirement, *, own: bool
 ) -> str:
     who = approver.who
     if not context.local or approver.channel not in _LOCAL:

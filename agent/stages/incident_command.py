@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.decision.person_act import PersonAct
 from agent.core.decision.roll_back import RollBackDecision, claim_name
 from agent.core.incident.command import MYSELF, NAME_CHARS, NOBODY, TEXT_CHARS, Command, DesiredCommand, impossible
@@ -45,14 +45,11 @@ class CommandRequest(DesiredCommand):
     """What somebody wants to do about an incident, as the channel received it.
 
     Attributes:
-        who: The person as the channel names them.
-        verified: Whether the channel proved who they are.
+        by: Who it is.
         is_awaited: Whether somebody still waits for the answer; asked right before it is recorded.
     """
 
-    who: str
-    channel: Channel
-    verified: bool
+    by: Person
     is_awaited: Callable[[], bool] = lambda: True
 
 
@@ -77,9 +74,7 @@ def carry_out(context: StageContext, asked: CommandRequest) -> Incident:
     text = _text(context, asked)
     for _ in range(RIVALS):
         incident = context.store.load(asked.incident)
-        barred = refusal_of_person(
-            context, incident.service, channel=asked.channel, who=asked.who, verified=asked.verified
-        )
+        barred = refusal_of_person(context, incident.service, person=asked.by)
         if barred:
             raise refused(incident, asked.command, barred, "ask somebody whom policy.toml names for this service")
         if _is_done(context, incident, asked, text):
@@ -90,7 +85,7 @@ def carry_out(context: StageContext, asked: CommandRequest) -> Incident:
         if not asked.is_awaited():
             raise _not_recorded(asked, "it took longer than the caller waits")
         try:
-            with incident_span(context, asked.command.value, incident, channel=asked.channel.value):
+            with incident_span(context, asked.command.value, incident, channel=asked.by.channel.value):
                 return _CARRY_OUT[asked.command](context, incident, asked, _act(context, asked, text, incident))
         except NotRecorded:
             raise
@@ -112,7 +107,7 @@ def _check_shown(incident: Incident, asked: CommandRequest) -> None:
     """
     plan, hint = incident.require_plan(), f"look again: sre-agent incidents show {incident.id}"
     if not asked.plan_digest:
-        if asked.command is Command.DONE and asked.channel is Channel.CONSOLE:
+        if asked.command is Command.DONE and asked.by.channel is Channel.CONSOLE:
             raise refused(incident, asked.command, "the page does not say which task it showed", hint)
         return
     if not plan.digest.startswith(asked.plan_digest):
@@ -138,12 +133,12 @@ def _text(context: StageContext, asked: CommandRequest) -> str:
 
 
 def _act(context: StageContext, asked: CommandRequest, text: str, incident: Incident) -> PersonAct:
-    approver = context.rules.policy.approver(asked.channel, asked.who) if asked.verified else None
+    approver = context.rules.policy.approver(asked.by.channel, asked.by.who) if asked.by.verified else None
     return PersonAct(
-        who=asked.who,
+        who=asked.by.who,
         name=approver.name if approver is not None else "",
-        verified=asked.verified,
-        channel=asked.channel,
+        verified=asked.by.verified,
+        channel=asked.by.channel,
         at=context.now_for(incident),
         why=text,
     )
@@ -167,7 +162,7 @@ def _is_done(context: StageContext, incident: Incident, asked: CommandRequest, t
 
 
 def _spoke(act: PersonAct | None, asked: CommandRequest) -> bool:
-    return act is not None and (act.channel, act.who) == (asked.channel, asked.who)
+    return act is not None and (act.channel, act.who) == (asked.by.channel, asked.by.who)
 
 
 def _commented(context: StageContext, incident: Incident, asked: CommandRequest, text: str) -> bool:
@@ -214,8 +209,8 @@ def _assignee(context: StageContext, asked: CommandRequest, text: str) -> str:
         return ""
     policy = context.rules.policy
     if text.casefold() == MYSELF:
-        own = policy.approver(asked.channel, asked.who) if asked.verified else None
-        return own.name if own is not None else asked.who
+        own = policy.approver(asked.by.channel, asked.by.who) if asked.by.verified else None
+        return own.name if own is not None else asked.by.who
     known = (a for a in policy.approvers if text.casefold() in {a.name.casefold(), *a.identities})
     return next((approver.name for approver in known), text)
 
@@ -260,9 +255,8 @@ def _done(context: StageContext, incident: Incident, asked: CommandRequest, act:
         return save(context, moved, f"closed: {why}", now=act.at, by=act.name or act.who)
     if incident.phase is Phase.ASKED:  # who did it has taken it on
         word = DecisionRequest(
-            plan=plan.id, answer=Choice.APPROVE, who=asked.who, channel=asked.channel, verified=asked.verified,
-            plan_digest=plan.digest, is_awaited=asked.is_awaited,
-        )  # fmt: skip
+            plan=plan.id, answer=Choice.APPROVE, by=asked.by, plan_digest=plan.digest, is_awaited=asked.is_awaited
+        )
         plan_to_decision(context, word)
         incident = context.store.load(incident.id)
         if incident.require_plan().id != plan.id:  # refused and planned anew meanwhile: nobody has done that one

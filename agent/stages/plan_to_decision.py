@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from agent.core.decision.decision import NO_REASON, Channel, Choice, Decision, Vote, sign
+from agent.core.decision.decision import NO_REASON, Channel, Choice, Decision, Person, Vote, sign
 from agent.core.incident.incident import EventKind, Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import DIGEST_SHOWN, Plan
@@ -49,7 +49,7 @@ def plan_to_decision(context: StageContext, word: DecisionRequest) -> Decision |
     incident = context.store.load(plan.incident)
     if incident.decision is not None and incident.decision.plan == plan.id:
         return _repeated(incident.decision, word)
-    channel, answer = word.channel.value, word.answer.value
+    channel, answer = word.by.channel.value, word.answer.value
     with incident_span(context, plan_to_decision.__name__, incident, plan=plan.id, channel=channel, answer=answer):
         return _answered(context, incident, plan, word)
 
@@ -63,7 +63,7 @@ def _answered(context: StageContext, incident: Incident, plan: Plan, word: Decis
     if word.answer is Choice.APPROVE and not plan.by_person:
         _check_switch(context, plan)
         needed = context.rules.policy.requirement(plan.target.service, plan.actions).approvals
-        if needed > 1 and word.channel is not Channel.POLICY:
+        if needed > 1 and word.by.channel is not Channel.POLICY:
             return _vote(context, incident, plan, word, needed=needed, now=now)
     signed = _signed(context, plan, word, now, breaks=broken_freezes(context, plan, word, now))
     _check_awaited(plan, word)
@@ -90,7 +90,7 @@ def _vote(
         why = "the policy or a freeze window changed since it was made, so it and its approvals are void"
         raise _refused(plan, why, f"reject it to get a new plan: sre-agent reject {plan.id} --why TEXT")
 
-    person = person_of(context, channel=word.channel, who=word.who, verified=word.verified)
+    person = person_of(context, person=word.by)
 
     def vote_of(earlier: tuple[Vote, ...]) -> Vote:
         broken = {name: vote.person for vote in earlier for name in vote.breaks}
@@ -105,7 +105,7 @@ def _vote(
         breaks = tuple(dict.fromkeys(name for vote in votes for name in vote.breaks))
         return _signed(context, plan, word, now, breaks=breaks, votes=votes)
 
-    voter = (person, word.channel, word.who)
+    voter = (person, word.by.channel, word.by.who)
     cast = cast_vote(
         context, plan, voter=voter, vote_of=vote_of, decision_of=decision_of, breaks_glass=word.break_glass
     )
@@ -115,7 +115,7 @@ def _vote(
         return _repeated(_finish(context, incident, cast.decision), word)
     put_vote_on_record(context, cast.vote, "vote.approve")
     by = cast.vote.shown
-    said = f"plan {plan.id} approved by {by} through {word.channel}; more are needed"
+    said = f"plan {plan.id} approved by {by} through {word.by.channel}; more are needed"
     show_votes(context, plan, said, by=by, kind=EventKind.VOTE_GIVEN)
     return cast.vote
 
@@ -123,15 +123,15 @@ def _vote(
 def _withdrawn(context: StageContext, plan: Plan, word: DecisionRequest) -> Vote:
     """Take back an approval of a plan that needs more of them; only before it is decided or has expired."""
     incident = _withdrawable(context, plan, word)
-    channel, name = word.channel.value, plan_to_decision.__name__
+    channel, name = word.by.channel.value, plan_to_decision.__name__
     with incident_span(context, name, incident, plan=plan.id, channel=channel, answer="withdraw"):
         return _take_back(context, plan, word)
 
 
 def _take_back(context: StageContext, plan: Plan, word: DecisionRequest) -> Vote:
     _check_awaited(plan, word)
-    person = person_of(context, channel=word.channel, who=word.who, verified=word.verified)
-    vote = withdraw_vote(context, plan, voter=(person, word.channel, word.who), why=word.why)
+    person = person_of(context, person=word.by)
+    vote = withdraw_vote(context, plan, voter=(person, word.by.channel, word.by.who), why=word.why)
     put_vote_on_record(context, vote, "vote.withdraw")
     why = f": {vote.why}" if vote.why else ""
     said = f"{vote.shown} withdrew the approval of plan {plan.id}{why}"
@@ -149,8 +149,8 @@ def _withdrawable(context: StageContext, plan: Plan, word: DecisionRequest) -> I
     hint = f"look at the plan: sre-agent incidents show {plan.incident}"
     if word.plan_digest is not None and not _is_digest(word.plan_digest, plan):
         raise _kept(plan, f"what was shown had digest {word.plan_digest[:8]!r}, it has {plan.digest[:8]!r}", hint)
-    if word.verified and context.rules.policy.approver(word.channel, word.who) is None:
-        raise _kept(plan, context.rules.policy.bars(word.channel, word.who, plan.target.service), hint)
+    if word.by.verified and context.rules.policy.approver(word.by.channel, word.by.who) is None:
+        raise _kept(plan, context.rules.policy.bars(word.by.channel, word.by.who, plan.target.service), hint)
     current = incident.plan is not None and incident.plan.id == plan.id
     if not current or incident.phase in {Phase.EXPIRED, Phase.SUPERSEDED, Phase.WITHDRAWN, Phase.SELF_RECOVERED}:
         raise _kept(plan, f"its approvals count for nothing any more, the incident is {incident.phase}", hint)
@@ -196,9 +196,7 @@ def auto_approve(context: StageContext, incident_id: str) -> StageOutcome:
     word = DecisionRequest(
         plan=plan.id,
         answer=Choice.APPROVE,
-        who=POLICY_NAME,
-        channel=Channel.POLICY,
-        verified=True,
+        by=Person(who=POLICY_NAME, channel=Channel.POLICY, verified=True),
         plan_digest=plan.digest,
     )
     try:
@@ -291,9 +289,7 @@ def _check(context: StageContext, incident: Incident, plan: Plan, word: Decision
         context,
         plan,
         answer=word.answer,
-        channel=word.channel,
-        who=word.who,
-        verified=word.verified,
+        person=word.by,
         asked_through=request.channel if request is not None else None,
     )
     if barred:
@@ -326,17 +322,17 @@ def _signed(
     breaks: tuple[str, ...] = (),
     votes: tuple[Vote, ...] = (),
 ) -> Decision:
-    approver = context.rules.policy.approver(word.channel, word.who) if word.verified else None
+    approver = context.rules.policy.approver(word.by.channel, word.by.who) if word.by.verified else None
     return sign(
         Decision(
             plan=plan.id,
             plan_digest=plan.digest,
             incident=plan.incident,
             answer=word.answer,
-            who=word.who,
+            who=word.by.who,
             name=approver.name if approver is not None else "",
-            verified=word.verified,
-            channel=word.channel,
+            verified=word.by.verified,
+            channel=word.by.channel,
             why=context.rules.redact(word.why),
             at=now,
             expires_at=plan.expires_at,
@@ -351,16 +347,16 @@ def _signed(
 
 
 def _unsigned(context: StageContext, plan: Plan, word: DecisionRequest, now: datetime, breaks: tuple[str, ...]) -> Vote:
-    approver = context.rules.policy.approver(word.channel, word.who) if word.verified else None
+    approver = context.rules.policy.approver(word.by.channel, word.by.who) if word.by.verified else None
     return Vote(
         plan=plan.id,
         plan_digest=plan.digest,
         incident=plan.incident,
-        person=person_of(context, channel=word.channel, who=word.who, verified=word.verified),
-        who=word.who,
+        person=person_of(context, person=word.by),
+        who=word.by.who,
         name=approver.name if approver is not None else "",
-        verified=word.verified,
-        channel=word.channel,
+        verified=word.by.verified,
+        channel=word.by.channel,
         breaks=breaks,
         why=context.rules.redact(word.why),
         at=now,
@@ -368,7 +364,7 @@ def _unsigned(context: StageContext, plan: Plan, word: DecisionRequest, now: dat
 
 
 def _repeated(decision: Decision, word: DecisionRequest) -> Decision:
-    if decision.answer is word.answer and (decision.who == word.who or _voted(decision, word)):
+    if decision.answer is word.answer and (decision.who == word.by.who or _voted(decision, word)):
         return decision
     raise StateConflict(
         f"plan {decision.plan!r} was not decided again",
@@ -378,7 +374,7 @@ def _repeated(decision: Decision, word: DecisionRequest) -> Decision:
 
 
 def _voted(decision: Decision, word: DecisionRequest) -> bool:
-    return any((vote.channel, vote.who) == (word.channel, word.who) for vote in decision.votes)
+    return any((vote.channel, vote.who) == (word.by.channel, word.by.who) for vote in decision.votes)
 
 
 def _refused(plan: Plan, why: str, hint: str) -> PolicyRefused:

@@ -44,22 +44,24 @@ def preview_change(context: StageContext, asked: ChangeAsked) -> ChangePreview:
     """
     service, now = context.rules.services.service(asked.service), context.clock.now()
     request = ChangeRequest(
-        id=request_id(request_key(asked.who, service.name, asked.actions, asked.target), 0),
+        id=request_id(request_key(asked.by.who, service.name, asked.actions, asked.target), 0),
         service=service.name,
         actions=asked.actions,
         why=context.rules.redact(asked.why).strip()[:WHY_CHARS] or "no reason given",
-        asker=asked.who[:ASKER_CHARS],
-        channel=asked.channel,
-        verified=asked.verified,
+        asker=asked.by.who[:ASKER_CHARS],
+        channel=asked.by.channel,
+        verified=asked.by.verified,
         made_at=now,
         target=asked.target,
     )
     plan = requested_plan(context, requested_incident(request, service.platform, now), now)
     live = described(context, service.name, plan.actions)
     required = context.rules.policy.requirement(service.name, plan.actions)
-    own = may_approve_own(local=context.local, verified=False, asked_through=asked.channel, rule=required.self_approve)
+    own = may_approve_own(
+        local=context.local, verified=False, asked_through=asked.by.channel, rule=required.self_approve
+    )
     people = context.rules.policy.approvers_of(service.name, required)
-    others = (a for a in people if asked.who.casefold() not in a.identities)
+    others = (a for a in people if asked.by.who.casefold() not in a.identities)
     return ChangePreview(
         plan=plan,
         approvers=tuple(a.name for a in others),
@@ -75,7 +77,7 @@ def _subject(context: StageContext, asked: ChangeAsked, plan: Plan, live: Live |
         service=plan.target.service,
         actions=plan.actions,
         asker=plan.asked_by,
-        asked_through=asked.channel,
+        asked_through=asked.by.channel,
         local=context.local,
         unproved=plan.unproved,
         over_budget=over,

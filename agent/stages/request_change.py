@@ -13,7 +13,7 @@ from agent.core.change.request import (
     request_key,
     sign_request,
 )
-from agent.core.decision.decision import NO_REASON, Channel
+from agent.core.decision.decision import NO_REASON, Channel, Person
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import LIVE
@@ -47,13 +47,10 @@ class ChangeAsked(DesiredChange):
     """What somebody asks for, as the channel received it.
 
     Attributes:
-        who: The person as the channel names them.
-        verified: Whether the channel proved who they are.
+        by: Who asks.
     """
 
-    who: str
-    channel: Channel
-    verified: bool
+    by: Person
 
 
 def request_change(context: StageContext, asked: ChangeAsked) -> Incident:
@@ -86,7 +83,7 @@ def request_change(context: StageContext, asked: ChangeAsked) -> Incident:
     why = _reason(context, asked)
     _check_asker(context, asked)
     check_policy(watched, asked.actions, context.rules.policy)
-    key = request_key(asked.who, service, asked.actions, asked.target)
+    key = request_key(asked.by.who, service, asked.actions, asked.target)
     for _ in range(RIVALS):
         newest = context.store.head(repeat_head(LIVE, key))
         earlier = context.store.load(newest) if newest is not None else None
@@ -106,9 +103,7 @@ def request_change(context: StageContext, asked: ChangeAsked) -> Incident:
     )
 
 
-def withdraw_request(
-    context: StageContext, request: str, *, who: str, verified: bool, why: str, channel: Channel | None = None
-) -> Incident:
+def withdraw_request(context: StageContext, request: str, person: Person, *, why: str) -> Incident:
     """Take a request back before anybody approves it; its asker may, and whoever may reject its plan rejects that.
 
     The record first keeps that it was said, and that it came about only once the incident shows it. Who heard no answer
@@ -117,10 +112,8 @@ def withdraw_request(
     Args:
         context: Of the owner `decide`.
         request: Its id.
-        who: The person as the channel names them.
-        verified: Whether the channel proved it.
+        person: Who takes it back; the asker is known under their other names in the policy too.
         why: Their reason, untrusted; secrets are taken out of it.
-        channel: Which channel; with it the asker is known under their other names in the policy too.
 
     Raises:
         InputRejected: There is no request of that id.
@@ -130,11 +123,13 @@ def withdraw_request(
     for _ in range(RIVALS):
         incident = context.store.load(request)
         before = _withdrawal_of(context, incident)
-        _check_withdrawal(context, incident, who=who, verified=verified, channel=channel, again=before is not None)
+        _check_withdrawal(context, incident, person, again=before is not None)
         if before is not None:
             return _on_record(context, incident, before)
         try:
-            return _withdrawn(context, incident, who=who, said=context.rules.redact(why)[:WHY_CHARS] or NO_REASON)
+            return _withdrawn(
+                context, incident, who=person.who, said=context.rules.redact(why)[:WHY_CHARS] or NO_REASON
+            )
         except StateConflict:
             continue
     raise StateConflict(
@@ -144,16 +139,14 @@ def withdraw_request(
     )
 
 
-def _check_withdrawal(
-    context: StageContext, incident: Incident, *, who: str, verified: bool, channel: Channel | None, again: bool
-) -> None:
+def _check_withdrawal(context: StageContext, incident: Incident, person: Person, *, again: bool) -> None:
     asked = incident.request
     if asked is None:
         raise InputRejected(
             f"{incident.id!r} was not taken back", why="it is no change request", hint="see: sre-agent incidents list"
         )
-    same = _is_asker(asked, who=who, verified=verified) or _is_alias(context, asked, channel, who, verified=verified)
-    why = "" if same else f"{asked.asker!r} asked for it, not {who!r}"
+    same = _is_asker(asked, person) or _is_alias(context, asked, person)
+    why = "" if same else f"{asked.asker!r} asked for it, not {person.who!r}"
     hint = f"reject its plan instead: sre-agent incidents show {incident.id}"
     if same and incident.phase not in _BEFORE_APPROVAL and not again:
         why, hint = f"it is {incident.phase}", f"see: sre-agent incidents show {incident.id}"
@@ -188,25 +181,23 @@ def _on_record(context: StageContext, incident: Incident, withdrawal: Event) -> 
     return incident
 
 
-def may_withdraw(incident: Incident, *, who: str, verified: bool) -> bool:
+def may_withdraw(incident: Incident, person: Person) -> bool:
     """Whether somebody may take it back: their own request, before anybody approved it."""
     asked = incident.request
-    return asked is not None and _is_asker(asked, who=who, verified=verified) and incident.phase in _BEFORE_APPROVAL
+    return asked is not None and _is_asker(asked, person) and incident.phase in _BEFORE_APPROVAL
 
 
-def _is_asker(request: ChangeRequest, *, who: str, verified: bool) -> bool:
-    return (request.asker.casefold(), request.verified) == (who.casefold(), verified)
+def _is_asker(request: ChangeRequest, person: Person) -> bool:
+    return (request.asker.casefold(), request.verified) == (person.who.casefold(), person.verified)
 
 
-def _is_alias(
-    context: StageContext, request: ChangeRequest, channel: Channel | None, who: str, *, verified: bool
-) -> bool:
+def _is_alias(context: StageContext, request: ChangeRequest, person: Person) -> bool:
     """Whether both were proved to be one person of the policy, whom each channel names in its own way."""
-    if channel is None or not verified or not request.verified:
+    if not person.verified or not request.verified:
         return False
     through = Channel.COMMAND_LINE if request.channel is Channel.MCP else request.channel
     policy = context.rules.policy
-    asker, speaker = policy.approver(through, request.asker), policy.approver(channel, who)
+    asker, speaker = policy.approver(through, request.asker), policy.approver(person.channel, person.who)
     return asker is not None and asker == speaker
 
 
@@ -221,16 +212,15 @@ def _reason(context: StageContext, asked: ChangeAsked) -> str:
     return why[:WHY_CHARS]
 
 
-def may_not_ask(context: StageContext, *, who: str, channel: Channel, verified: bool) -> str:
+def may_not_ask(context: StageContext, person: Person) -> str:
     """Return why somebody may not ask for changes, or nothing.
 
     Args:
         context: Policy, and whether this is one machine's own installation.
-        who: The person as the channel names them.
-        channel: Through which they ask.
-        verified: Whether the channel proved it.
+        person: Who they are.
     """
-    if not verified:
+    who, channel = person.who, person.channel
+    if not person.verified:
         trusted = context.local and channel in _LOCAL and bool(who)
         return "" if trusted else f"nothing proves that {who or 'the reader'!r} is who it says"
     proved_by = Channel.COMMAND_LINE if channel is Channel.MCP else channel
@@ -240,13 +230,13 @@ def may_not_ask(context: StageContext, *, who: str, channel: Channel, verified: 
 
 def _check_asker(context: StageContext, asked: ChangeAsked) -> None:
     """Refuse whom policy does not know; on one machine its operator is taken on trust."""
-    if len(asked.who) > ASKER_CHARS:
+    if len(asked.by.who) > ASKER_CHARS:
         raise InputRejected(
             f"the change of {asked.service!r} was not recorded",
-            why=f"the name of who asks has {len(asked.who)} characters, and at most {ASKER_CHARS} are kept",
+            why=f"the name of who asks has {len(asked.by.who)} characters, and at most {ASKER_CHARS} are kept",
             hint="give a shorter one: --by NAME",
         )
-    why = may_not_ask(context, who=asked.who, channel=asked.channel, verified=asked.verified)
+    why = may_not_ask(context, person=asked.by)
     if why:
         raise PolicyRefused(
             f"the change of {asked.service!r} was not recorded",
@@ -266,15 +256,15 @@ def _record(context: StageContext, asked: ChangeAsked, why: str, key: str, earli
     name = request_id(key, ordinal)
     held = control.change_request(name)
     if held is None:
-        _take_slot(context, asked.who, now)
+        _take_slot(context, asked.by.who, now)
         made = ChangeRequest(
             id=name,
             service=asked.service,
             actions=asked.actions,
             why=why,
-            asker=asked.who,
-            channel=asked.channel,
-            verified=asked.verified,
+            asker=asked.by.who,
+            channel=asked.by.channel,
+            verified=asked.by.verified,
             made_at=now,
             target=asked.target,
             superseded=superseded,

@@ -10,7 +10,7 @@ import pytest
 
 from agent.app import App, build_app_in_memory
 from agent.app.runtime_environment import RuntimeEnvironment
-from agent.core.decision.decision import Channel, Choice, Decision, Vote
+from agent.core.decision.decision import Channel, Choice, Decision, Person, Vote
 from agent.core.incident.incident import Incident
 from agent.entrypoints.cli.analysis import SteppedClock
 from agent.entrypoints.pubsub.handlers import on_tick
@@ -61,7 +61,9 @@ class Journey:
 
     def answer(self, plan: str, answer: Choice = Choice.APPROVE, *, who: str = "ada", why: str = "") -> Decision | Vote:
         """Say yes or no."""
-        word = DecisionRequest(plan=plan, answer=answer, who=who, channel=Channel.COMMAND_LINE, verified=False, why=why)
+        word = DecisionRequest(
+            plan=plan, answer=answer, by=Person(who=who, channel=Channel.COMMAND_LINE, verified=False), why=why
+        )
         return plan_to_decision(self.installation.contexts[Owner.DECIDE], word)
 
 

@@ -12,6 +12,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from agent.core.decision.decision import Person
 from agent.entrypoints import function_app
 from tests.port_effects import effects
 
@@ -86,7 +87,9 @@ def decide(plan):
     from agent.ports.stage_context import Owner
     from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 
-    word = DecisionRequest(plan=plan, answer=Choice.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False)
+    word = DecisionRequest(
+        plan=plan, answer=Choice.APPROVE, by=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False)
+    )
     plan_to_decision(function_app.app_of(Role.DECIDE).contexts[Owner.DECIDE], word)
 
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from agent.adapters.bus.pubsub import PubSubBus
 from agent.app import Role, build_app
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.entrypoints.service import entry_message, feed
 from agent.ports.bus import Topic
 from agent.ports.stage_context import Owner
@@ -176,6 +176,6 @@ class Deployed:
 
     def approve(self, plan):
         word = DecisionRequest(
-            plan=plan, answer=Choice.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False
+            plan=plan, answer=Choice.APPROVE, by=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False)
         )
         return plan_to_decision(self.decider.contexts[Owner.DECIDE], word)

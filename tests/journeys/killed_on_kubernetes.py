@@ -27,7 +27,7 @@ from agent.app import build_app
 from agent.app.catalogues import read_capacity, read_services
 from agent.app.runtime_environment import RuntimeEnvironment, open_environment
 from agent.app.stores import sqlite_stores
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.analysis import SteppedClock
 from agent.entrypoints.pubsub.handlers import on_tick
@@ -160,7 +160,7 @@ class Journey:
 
     def _approve(self, plan):
         word = DecisionRequest(
-            plan=plan, answer=Choice.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False
+            plan=plan, answer=Choice.APPROVE, by=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False)
         )
         plan_to_decision(self.app.contexts[Owner.DECIDE], word)
 

@@ -6,7 +6,7 @@ import pytest
 
 from agent.core.change.execution import EffectKind, Intent
 from agent.core.change.verification import Verdict
-from agent.core.decision.decision import Channel, Choice, sign
+from agent.core.decision.decision import Channel, Choice, Person, sign
 from agent.core.decision.policy import Approver, Mode, Policy, Rule
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import SetConcurrency, SetFlag
@@ -221,9 +221,7 @@ def test_what_was_shown_must_be_the_plan(journey):
     word = DecisionRequest(
         plan=plan.id,
         answer=Choice.APPROVE,
-        who="ada",
-        channel=Channel.COMMAND_LINE,
-        verified=False,
+        by=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False),
         plan_digest="0" * 64,
     )
     with pytest.raises(PolicyRefused, match="what was shown had digest '00000000'"):
@@ -385,14 +383,16 @@ def test_policy_is_read_by_the_executor_itself(journey):
 def test_nobody_may_sign_as_policy_from_outside(journey):
     told = journey(PROBE)
     plan = told.until(ASKED).plan
-    word = DecisionRequest(plan=plan.id, answer=Choice.APPROVE, who="policy", channel=Channel.POLICY, verified=True)
+    word = DecisionRequest(
+        plan=plan.id, answer=Choice.APPROVE, by=Person(who="policy", channel=Channel.POLICY, verified=True)
+    )
     with pytest.raises(PolicyRefused, match="asks for a person"):
         plan_to_decision(told.installation.contexts[Owner.DECIDE], word)
 
 
 def word_of(plan, channel, who, *, answer=Choice.APPROVE, verified=True):
     return DecisionRequest(
-        plan=plan.id, answer=answer, who=who, channel=channel, verified=verified, plan_digest=plan.digest
+        plan=plan.id, answer=answer, by=Person(who=who, channel=channel, verified=verified), plan_digest=plan.digest
     )
 
 
@@ -442,9 +442,9 @@ def test_who_asks_does_not_approve_under_any_of_their_names(journey, asked_by):
     from agent.stages.shared.approval import refusal_of_decider
 
     world = told.installation.contexts[Owner.DECIDE]
-    ask = {"channel": Channel.SLACK, "who": "U0ADA", "verified": True}
-    assert "who asks does not approve" in refusal_of_decider(world, plan, answer=Choice.APPROVE, **ask)
-    assert refusal_of_decider(world, plan, answer=Choice.REJECT, **ask) == ""
+    ada = Person(who="U0ADA", channel=Channel.SLACK, verified=True)
+    assert "who asks does not approve" in refusal_of_decider(world, plan, answer=Choice.APPROVE, person=ada)
+    assert refusal_of_decider(world, plan, answer=Choice.REJECT, person=ada) == ""
 
 
 @pytest.mark.parametrize("channel", [Channel.COMMAND_LINE, Channel.CONSOLE])

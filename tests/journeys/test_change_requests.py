@@ -12,7 +12,7 @@ from agent.adapters.platform.rehearsal.scenario import load_scenario
 from agent.app import build_app_in_memory
 from agent.app.catalogues import read_services
 from agent.app.runtime_environment import RuntimeEnvironment, open_environment
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import Lifecycle, LifecycleOperation, Restart, SetConcurrency, SetFlag, SetScaling
 from agent.core.planning.creation import creation
@@ -68,7 +68,11 @@ def on_the_wire(quiet) -> Iterator[Callable[[], tuple[Journey, Any]]]:
 def ask(told: Journey, actions, *, who="ada", channel=Channel.COMMAND_LINE, **more):
     """Ask for a change; return its id."""
     asked = ChangeAsked(
-        service=SERVICE, actions=actions, why="asked in a test", who=who, channel=channel, verified=False, **more
+        service=SERVICE,
+        actions=actions,
+        why="asked in a test",
+        by=Person(who=who, channel=channel, verified=False),
+        **more,
     )
     return request_change(told.installation.contexts[Owner.DECIDE], asked).id
 

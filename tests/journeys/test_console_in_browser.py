@@ -5,11 +5,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agent.core.decision.decision import Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.decision.policy import Approver, Policy
 from agent.core.incident.phase import Phase
 from agent.entrypoints.console.app import make_app
-from agent.entrypoints.console.identity import Person
 from agent.ports.stage_context import Owner
 from agent.settings import Settings
 from tests.agent.entrypoints.console import scenes as theatre
@@ -121,7 +120,7 @@ class Proven:
     local = True
 
     def person(self, headers):
-        return Person(name="eve@example.com", verified=True)
+        return Person(who="eve@example.com", channel=Channel.CONSOLE, verified=True)
 
 
 def test_the_wrong_person_sees_why_and_has_no_button(scenes, open_page):

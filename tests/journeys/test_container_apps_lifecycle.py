@@ -8,7 +8,7 @@ from agent.adapters.logs.replay_logs import ReplayLogs
 from agent.adapters.platform.rehearsal.scenario import load_scenario
 from agent.app import build_app_in_memory
 from agent.app.runtime_environment import RuntimeEnvironment
-from agent.core.decision.decision import Channel
+from agent.core.decision.decision import Channel, Person
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import Lifecycle, LifecycleOperation, SetFlag, applied
 from agent.core.service.services import parse_services
@@ -57,9 +57,7 @@ class Subscription:
             service=self.service,
             actions=(action,),
             why="because",
-            who="ada",
-            channel=Channel.COMMAND_LINE,
-            verified=False,
+            by=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False),
         )
         made = self.reach(request_change(app.contexts[Owner.DECIDE], asked).id, Phase.ASKED, Phase.CLOSED)
         assert made.phase is Phase.ASKED, made.ended_why

@@ -9,7 +9,7 @@ from agent.adapters.aws.errors import translated
 from agent.adapters.logs.replay_logs import ReplayLogs
 from agent.app import build_app_in_memory
 from agent.app.runtime_environment import RuntimeEnvironment
-from agent.core.decision.decision import Channel
+from agent.core.decision.decision import Channel, Person
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import SetInstanceType
 from agent.core.service.services import parse_services
@@ -72,7 +72,10 @@ def asked_for(tmp_path, world, aws, wanted=TYPE):
     )
     told = Journey(app, clock)
     wish = ChangeAsked(
-        service="gemma", actions=(wanted,), why="memory", who="ada", channel=Channel.COMMAND_LINE, verified=False
+        service="gemma",
+        actions=(wanted,),
+        why="memory",
+        by=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False),
     )
     request_change(app.contexts[Owner.DECIDE], wish)
     plan = told.until(lambda i: i.phase in {Phase.ASKED, Phase.REFUSED, Phase.CLOSED}, limit_s=300)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent.app.catalogues import read_capacity, read_services
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.entrypoints.pubsub.handlers import on_tick
@@ -93,9 +93,7 @@ class Counted:
                 service=watched.name,
                 actions=self.journey.actions,
                 why="asked and counted",
-                who="grace",
-                channel=Channel.COMMAND_LINE,
-                verified=False,
+                by=Person(who="grace", channel=Channel.COMMAND_LINE, verified=False),
             )
             self.incident = request_change(self.contexts[Owner.DECIDE], asked).id
         rows = (self.journey.example / "events.jsonl").read_text().splitlines()
@@ -109,7 +107,9 @@ class Counted:
 
     def approve(self) -> None:
         word = DecisionRequest(
-            plan=self.now().plan.id, answer=Choice.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False
+            plan=self.now().plan.id,
+            answer=Choice.APPROVE,
+            by=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False),
         )
         plan_to_decision(self.contexts[Owner.DECIDE], word)
         self.journey.work()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import SetStrategy
 from agent.core.service.services import parse_services
@@ -37,7 +37,7 @@ class Stuck:
 
     def approve(self, plan):
         word = DecisionRequest(
-            plan=plan, answer=Choice.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False, why=""
+            plan=plan, answer=Choice.APPROVE, by=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False), why=""
         )
         return plan_to_decision(self.watch.app.contexts[Owner.DECIDE], word)
 

@@ -10,7 +10,7 @@ import pytest
 from agent.adapters.logs.replay_logs import ReplayLogs
 from agent.app import build_app_in_memory
 from agent.app.runtime_environment import RuntimeEnvironment
-from agent.core.decision.decision import Channel
+from agent.core.decision.decision import Channel, Person
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import Lifecycle, LifecycleOperation, SetScaling
@@ -71,7 +71,10 @@ class Region:
     def ask(self, action: Lifecycle | SetScaling) -> Incident:
         """Ada asks."""
         asked = ChangeAsked(
-            service=SERVICE, actions=(action,), why="because", who="ada", channel=Channel.COMMAND_LINE, verified=False
+            service=SERVICE,
+            actions=(action,),
+            why="because",
+            by=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False),
         )
         return request_change(self.journey.installation.contexts[Owner.DECIDE], asked)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.app import build_app
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.main import main
 from agent.entrypoints.pubsub.handlers import on_tick
@@ -60,7 +60,7 @@ class Service:
 
     def approve(self, plan: str) -> None:
         word = DecisionRequest(
-            plan=plan, answer=Choice.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False
+            plan=plan, answer=Choice.APPROVE, by=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False)
         )
         plan_to_decision(self.here.contexts[Owner.DECIDE], word)
 

@@ -9,7 +9,7 @@ import pytest
 
 from agent.app import build_app_in_memory
 from agent.core.decision.approvals import Approvals
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import Signal
@@ -115,7 +115,10 @@ def test_an_incident_that_waits_can_be_rejected_after_the_upgrade(path: Path, tm
         )
     )
     word = DecisionRequest(
-        plan=incident.plan.id, answer=Choice.REJECT, who="ada", channel=Channel.COMMAND_LINE, verified=False, why="no"
+        plan=incident.plan.id,
+        answer=Choice.REJECT,
+        by=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False),
+        why="no",
     )
     plan_to_decision(service.contexts[Owner.DECIDE], word)
     work = service.worker(handlers(service), threads=1)

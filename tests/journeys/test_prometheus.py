@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from agent.app import App, build_app
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.commands.up import console_server
@@ -130,7 +130,9 @@ def approve(app: App) -> None:
     for incident in app.store.incidents(Query(open_only=True)):
         if incident.phase is Phase.ASKED and incident.service == FAILED and incident.plan is not None:
             word = DecisionRequest(
-                plan=incident.plan.id, answer=Choice.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False
+                plan=incident.plan.id,
+                answer=Choice.APPROVE,
+                by=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False),
             )
             try:
                 plan_to_decision(app.contexts[Owner.DECIDE], word)

@@ -29,7 +29,7 @@ from agent.app import App, build_app
 from agent.app.catalogues import read_capacity, read_services
 from agent.app.runtime_environment import open_environment
 from agent.app.stores import Stores, sqlite_stores
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.incident.phase import Phase
 from agent.core.plan.action import Action
 from agent.core.plan.plan import Plan
@@ -172,9 +172,7 @@ class Journey:
             service=watched.name,
             actions=self.actions,
             why="asked and killed",
-            who="grace",
-            channel=Channel.COMMAND_LINE,
-            verified=False,
+            by=Person(who="grace", channel=Channel.COMMAND_LINE, verified=False),
         )
         with suppress(SreError):
             request_change(self.installation.contexts[Owner.DECIDE], asked)
@@ -188,9 +186,7 @@ class Journey:
                 word = DecisionRequest(
                     plan=incident.plan.id,
                     answer=Choice.REJECT if incident.plan.by_person else Choice.APPROVE,
-                    who="ada",
-                    channel=Channel.COMMAND_LINE,
-                    verified=False,
+                    by=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False),
                 )
                 with suppress(SreError):
                     plan_to_decision(self.installation.contexts[Owner.DECIDE], word)
@@ -202,9 +198,7 @@ class Journey:
             word = DecisionRequest(
                 plan=plan.id,
                 answer=Choice.APPROVE,
-                who=who,
-                channel=Channel.SLACK,
-                verified=True,
+                by=Person(who=who, channel=Channel.SLACK, verified=True),
                 withdraw=answer == "withdraw",
             )
             plan_to_decision(self.installation.contexts[Owner.DECIDE], word)

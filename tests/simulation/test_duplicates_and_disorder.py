@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.app import build_app_in_memory
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.analysis import SteppedClock
 from agent.entrypoints.pubsub.handlers import on_tick
@@ -135,7 +135,7 @@ class Shaken:
 
     def _approve(self, plan):
         word = DecisionRequest(
-            plan=plan, answer=Choice.APPROVE, who="ada", channel=Channel.COMMAND_LINE, verified=False
+            plan=plan, answer=Choice.APPROVE, by=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False)
         )
         try:
             plan_to_decision(self.installation.contexts[Owner.DECIDE], word)

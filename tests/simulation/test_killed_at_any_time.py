@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.app import App, build_app
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.errors import SreError
@@ -53,9 +53,7 @@ class Service:
                 word = DecisionRequest(
                     plan=incident.plan.id,
                     answer=Choice.APPROVE,
-                    who="ada",
-                    channel=Channel.COMMAND_LINE,
-                    verified=False,
+                    by=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False),
                 )
                 try:
                     plan_to_decision(installation.contexts[Owner.DECIDE], word)

@@ -23,7 +23,7 @@ from agent.adapters.store.sqlite.store import SqliteStore
 from agent.app.catalogues import read_rules
 from agent.core.decision.approvals import Approvals
 from agent.core.decision.audit import Soundness, verify
-from agent.core.decision.decision import Channel, Choice, Decision, HmacReceiptSigner, Vote, check_receipt
+from agent.core.decision.decision import Channel, Choice, Decision, HmacReceiptSigner, Person, Vote, check_receipt
 from agent.core.decision.policy import Approver, Mode, Policy, Rule
 from agent.core.incident.incident import Incident, Times
 from agent.core.incident.phase import Phase
@@ -167,9 +167,7 @@ class Race:
             word = DecisionRequest(
                 plan=plan.id,
                 answer=self.answers[number][racer],
-                who=f"U0{racer:03d}",
-                channel=Channel.SLACK,
-                verified=True,
+                by=Person(who=f"U0{racer:03d}", channel=Channel.SLACK, verified=True),
                 plan_digest=plan.digest,
             )
             try:
@@ -300,7 +298,10 @@ def test_the_same_answer_of_the_same_person_is_no_second_decision(tmp_path, n):
     world = world_on(tmp_path)
     plan = asked(world.store, n)
     word = DecisionRequest(
-        plan=plan.id, answer=Choice.APPROVE, who="U0001", channel=Channel.SLACK, verified=True, plan_digest=plan.digest
+        plan=plan.id,
+        answer=Choice.APPROVE,
+        by=Person(who="U0001", channel=Channel.SLACK, verified=True),
+        plan_digest=plan.digest,
     )
     assert plan_to_decision(world, word) == plan_to_decision(world_on(tmp_path), word)
     assert len(world.control.audit()) == 1
@@ -311,14 +312,17 @@ def test_a_decision_that_a_dead_writer_claimed_is_on_record_once_it_counts(tmp_p
     world = world_on(tmp_path)
     plan = asked(world.store, 1)
     word = DecisionRequest(
-        plan=plan.id, answer=Choice.APPROVE, who="U0001", channel=Channel.SLACK, verified=True, plan_digest=plan.digest
+        plan=plan.id,
+        answer=Choice.APPROVE,
+        by=Person(who="U0001", channel=Channel.SLACK, verified=True),
+        plan_digest=plan.digest,
     )
     dying = world_on(tmp_path)
     dying.control.append = ends
     with pytest.raises(KeyboardInterrupt):
         plan_to_decision(dying, word)
     with pytest.raises(StateConflict, match="P1 said approve"):
-        plan_to_decision(world, replace(word, who="U0002", answer=Choice.REJECT))
+        plan_to_decision(world, replace(word, by=word.by.with_(who="U0002"), answer=Choice.REJECT))
     assert world.store.load(plan.incident).phase is Phase.APPROVED
     assert [(r.kind, r.who) for r in world.control.audit()] == [("decision.approve", "U0001")]
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from agent.adapters.bus.worker import Worker
 from agent.app.catalogues import read_capacity, read_policy, read_services
 from agent.core.change.execution import EffectKind, effect_key, revision_name
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.decision.policy import Mode
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
@@ -276,10 +276,7 @@ class Story(Journey):
             honest = self.known.setdefault("seen", plan)
             if self.setting.answer is None or self.setting.automatic:
                 continue
-            word = DecisionRequest(
-                plan=honest.id, answer=self.setting.answer, who="ada", channel=Channel.COMMAND_LINE, verified=False,
-                plan_digest=honest.digest,
-            )  # fmt: skip
+            word = DecisionRequest(plan=honest.id, answer=self.setting.answer, by=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False), plan_digest=honest.digest)  # fmt: skip
             template = self.real.describe(SERVICE).template
             try:
                 plan_to_decision(self.installation.contexts[Owner.DECIDE], word)
@@ -293,7 +290,10 @@ class Story(Journey):
     def ask(self) -> None:
         """A person asks for a change of a service that serves."""
         asked = ChangeAsked(
-            service=SERVICE, actions=ASKED_FOR, why="asked", who="grace", channel=Channel.COMMAND_LINE, verified=False
+            service=SERVICE,
+            actions=ASKED_FOR,
+            why="asked",
+            by=Person(who="grace", channel=Channel.COMMAND_LINE, verified=False),
         )
         request_change(self.installation.contexts[Owner.DECIDE], asked)
 

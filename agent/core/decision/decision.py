@@ -38,6 +38,20 @@ class Channel(StrEnum):
     POLICY = "policy"
 
 
+class Person(Value):
+    """Somebody who says something, as the channel names them.
+
+    Attributes:
+        who: Empty where nothing says who it is: such a person may read.
+        channel: Through what they say it.
+        verified: Whether the channel proved who they are.
+    """
+
+    who: str
+    channel: Channel
+    verified: bool
+
+
 class ReceiptSigner(Protocol):
     """Signs what only the deciding and the executing function may say."""
 
@@ -99,6 +113,11 @@ class Vote(Value):
     at: AwareDatetime
     withdrawn_at: AwareDatetime | None = None
     receipt: str = ""
+
+    @property
+    def by(self) -> Person:
+        """Who gave it."""
+        return Person(who=self.who, channel=self.channel, verified=self.verified)
 
     @property
     def answer(self) -> Choice:
@@ -184,6 +203,11 @@ class Decision(Value):
     votes: tuple[Vote, ...] = ()
     breaks: tuple[str, ...] = ()
     receipt: str = ""
+
+    @property
+    def by(self) -> Person:
+        """Who gave it; of several, the last."""
+        return Person(who=self.who, channel=self.channel, verified=self.verified)
 
     @property
     def id(self) -> str:

@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import AwareDatetime, Field
 
-from agent.core.decision.decision import Channel, ReceiptSigner
+from agent.core.decision.decision import Channel, Person, ReceiptSigner
 from agent.core.sweep.cell import PlannedCell
 from agent.core.value import Value, canonical, short_id
 from agent.errors import PolicyRefused
@@ -47,19 +47,6 @@ class SweepRequest(Value):
         return short_id("sweep", self.model_dump(mode="json"))
 
 
-class SweepApprover(Value):
-    """Somebody who approved a sweep.
-
-    Attributes:
-        who: As the channel names them.
-        verified: Whether the channel proved it.
-    """
-
-    who: str
-    channel: Channel
-    verified: bool
-
-
 class SweepGrant(Value):
     """The signed approval of one request.
 
@@ -75,13 +62,13 @@ class SweepGrant(Value):
     verified: bool
     approved_at: AwareDatetime
     expires_at: AwareDatetime
-    others: tuple[SweepApprover, ...] = ()
+    others: tuple[Person, ...] = ()
     receipt: str = ""
 
     @property
-    def people(self) -> tuple[SweepApprover, ...]:
+    def people(self) -> tuple[Person, ...]:
         """Everybody who approved, the last one last."""
-        return (*self.others, SweepApprover(who=self.approver, channel=self.channel, verified=self.verified))
+        return (*self.others, Person(who=self.approver, channel=self.channel, verified=self.verified))
 
 
 def sign_grant(grant: SweepGrant, signer: ReceiptSigner) -> SweepGrant:

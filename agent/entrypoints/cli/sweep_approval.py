@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
+from agent.core.decision.decision import Person
 from agent.entrypoints.cli.output import for_people, for_programs
 from agent.errors import InputRejected, PolicyRefused
 
@@ -43,7 +44,7 @@ def approve(app: "App", folders: list[str], *, by: str | None, shown_id: str | N
     _check_shown(sweep, shown_id)
     who = by or user_name()
     context = app.contexts[Owner.DECIDE]
-    done = grant_sweep(context, sweep.request, who=who, channel=Channel.COMMAND_LINE, verified=False)
+    done = grant_sweep(context, sweep.request, person=Person(who=who, channel=Channel.COMMAND_LINE, verified=False))
     grant = done.grant
     if grant is not None:
         kept.keep(grant)
@@ -104,7 +105,9 @@ def granted(app: "App", sweep: "Sweep", folder: Path) -> "SweepGrant | None":
         kept.keep(sweep)
     grant = kept.grant()
     if grant is None and is_own_act(request):
-        grant = grant_sweep(context, request, who=request.asker, channel=request.channel, verified=False).grant
+        grant = grant_sweep(
+            context, request, person=Person(who=request.asker, channel=request.channel, verified=False)
+        ).grant
         if grant is not None:
             kept.keep(grant)
     if grant is None:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent.app.operating_system import user_name
+from agent.core.decision.decision import Person
 from agent.errors import SreError
 
 if TYPE_CHECKING:
@@ -290,9 +291,7 @@ class Watch:
         word = DecisionRequest(
             plan=plan,
             answer=answer,
-            who=user_name(),
-            channel=Channel.COMMAND_LINE,
-            verified=False,
+            by=Person(who=user_name(), channel=Channel.COMMAND_LINE, verified=False),
             why="said at the prompt of the watcher",
             plan_digest=digest,
         )

@@ -210,7 +210,7 @@ def _theirs(word: DecisionRequest, decision: Decision | None) -> bool:
     """Whether what is recorded is this very answer of this very person."""
     if decision is None or (decision.plan, decision.answer) != (word.plan, word.answer):
         return False
-    said = (word.who.casefold(), word.channel)
+    said = (word.by.who.casefold(), word.by.channel)
     words = [(decision.who, decision.channel), *((vote.who, vote.channel) for vote in decision.votes)]
     return said in [(who.casefold(), channel) for who, channel in words]
 

@@ -5,11 +5,10 @@ from http import HTTPStatus
 from flask import Flask, Response, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
-from agent.core.decision.decision import Choice
+from agent.core.decision.decision import Choice, Person
 from agent.core.plan.plan import Plan
 from agent.entrypoints.console import answer_result
 from agent.entrypoints.console.answer_result import Result
-from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.page_context import PageContext, answer_page, who_asks
 from agent.entrypoints.console.permission import READ_ONLY, may_not_decide
 from agent.entrypoints.console.posted_form import form_refusal, speaker_of
@@ -89,7 +88,7 @@ def _named(console: PageContext, person: Person, plan: Plan) -> tuple[Person, Re
         person = speaker_of(console, person)
     except InputRejected as error:
         return person, answer_result.wrong_person(f"{error.why}.", hint=f"{error.hint}.")
-    if not person.name:
+    if not person.who:
         return person, answer_result.wrong_person(READ_ONLY)
     barred = may_not_decide(console.world, person, plan)
     return person, answer_result.wrong_person(f"{barred}.", hint="Ask somebody on that list.") if barred else None
@@ -102,9 +101,7 @@ def _word(plan: Plan, person: Person) -> DecisionRequest:
     return DecisionRequest(
         plan=plan.id,
         answer=answer,
-        who=person.name,
-        channel=person.channel,
-        verified=person.verified,
+        by=person,
         why=request.form.get("why", "").strip()[:WHY_LIMIT] if answer is Choice.REJECT or break_glass else "",
         plan_digest=request.form["digest"],
         break_glass=break_glass,

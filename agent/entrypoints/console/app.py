@@ -9,13 +9,14 @@ from werkzeug.exceptions import HTTPException
 from agent.app.http_clients import proxy_keys
 from agent.app.operating_system import user_name
 from agent.app.stores import machine_clock
+from agent.core.decision.decision import Channel, Person
 from agent.entrypoints.console import answer_result, forms, guard
 from agent.entrypoints.console.answer_result import Result
 from agent.entrypoints.console.answer_routes import add_answers
 from agent.entrypoints.console.change_routes import AskChange, Withdraw, add_services, add_withdrawal
 from agent.entrypoints.console.command_routes import CarryOut, add_commands
 from agent.entrypoints.console.control_access import ControlAccess, ControlHere
-from agent.entrypoints.console.identity import AnyReader, IapPerson, Identity, LocalOperator, Person
+from agent.entrypoints.console.identity import AnyReader, IapPerson, Identity, LocalOperator
 from agent.entrypoints.console.live_routes import add_live
 from agent.entrypoints.console.live_view import LiveView
 from agent.entrypoints.console.metrics_route import add_metrics
@@ -143,9 +144,7 @@ def _ask_here(world: StageContext) -> AskChange:
 
 
 def _withdraw_here(world: StageContext) -> Withdraw:
-    return lambda asked, person, why: withdraw_request(
-        world, asked, who=person.name, verified=person.verified, why=why, channel=person.channel
-    )
+    return lambda asked, person, why: withdraw_request(world, asked, person, why=why)
 
 
 def _identity(settings: Settings, operator: str) -> Identity:
@@ -208,7 +207,7 @@ def _add_plain_routes(app: Flask, console: PageContext) -> None:
 def _add_errors(app: Flask, console: PageContext) -> None:
     @app.errorhandler(SreError)
     def refused(error: SreError) -> Response:
-        nobody = Person(name="", verified=True)
+        nobody = Person(who="", channel=Channel.CONSOLE, verified=True)
         if request.method == "POST" and isinstance(error, DependencyFailed):
             return answer_page(console, nobody, answer_result.not_recorded(error))
         result = Result(
@@ -235,4 +234,4 @@ def _add_errors(app: Flask, console: PageContext) -> None:
             hint="Go back and try again.",
             tone=Tone.BAD,
         )
-        return answer_page(console, Person(name="", verified=True), result)
+        return answer_page(console, Person(who="", channel=Channel.CONSOLE, verified=True), result)

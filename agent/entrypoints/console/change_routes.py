@@ -12,6 +12,7 @@ from agent.catalogue.service_price import TYPED
 from agent.core.change.asked_settings import ShapeOf, TypeOf
 from agent.core.change.request import WHY_CHARS
 from agent.core.change.way_back import way_back
+from agent.core.decision.decision import Person
 from agent.core.plan.action import Action, SetInstanceType
 from agent.core.planning.requested import NothingToChange
 from agent.core.service.services import Service
@@ -29,7 +30,6 @@ from agent.entrypoints.console.change_form import (
     typed_of,
     wrong_of,
 )
-from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.incident_page import WITHDRAWAL
 from agent.entrypoints.console.page_context import PageContext, answer_page, load_or_none, page, viewer_of, who_asks
 from agent.entrypoints.console.posted_form import form_refusal, form_token, refused
@@ -166,7 +166,7 @@ def change_form(console: PageContext, person: Person, service: Service, live: Li
     return ChangeForm(
         service=service.name,
         token=form_token(console, viewer.cookie, FORM, service.name, person),
-        objection=may_not_ask(console.world, who=person.name, channel=person.channel, verified=person.verified),
+        objection=may_not_ask(console.world, person=person),
         flags=tuple(sorted(policy.flags)),
         env=tuple(sorted(policy.env)),
         models=policy.models,
@@ -209,9 +209,7 @@ def _asked(service: Service, person: Person, typed: Typed, actions: tuple[Action
         service=service.name,
         actions=actions,
         why=typed.why,
-        who=person.name,
-        channel=person.channel,
-        verified=person.verified,
+        by=person,
         target=target_typed(typed),
         supersede=typed.supersede == "1",
     )

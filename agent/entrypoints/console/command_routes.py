@@ -7,11 +7,11 @@ from typing import Final
 from flask import Flask, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
+from agent.core.decision.decision import Person
 from agent.core.incident.command import OF_A_PLAN, TEXT_CHARS, Command, possible
 from agent.core.incident.incident import Incident
 from agent.core.value import Value
 from agent.entrypoints.console import answer_result
-from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.page_context import PageContext, answer_page, load_or_none, viewer_of, who_asks
 from agent.entrypoints.console.permission import READ_ONLY
 from agent.entrypoints.console.posted_form import failed, form_refusal, form_token, refused, speaker_of
@@ -72,11 +72,9 @@ def command_forms(console: PageContext, person: Person, incident: Incident) -> C
     """Return the forms of an incident's page."""
     viewer = viewer_of(console, person)
     objection = ""
-    if not person.name:
+    if not person.who:
         objection = "" if viewer.by_token else READ_ONLY
-    elif barred := refusal_of_person(
-        console.world, incident.service, channel=person.channel, who=person.name, verified=person.verified
-    ):
+    elif barred := refusal_of_person(console.world, incident.service, person=person):
         objection = f"{barred[:1].upper()}{barred[1:]}."
     return CommandForms(
         token=form_token(console, viewer.cookie, FORM, incident.id, person),
@@ -98,9 +96,7 @@ def _asked(incident: Incident, command: Command, person: Person) -> CommandReque
     return CommandRequest(
         incident=incident.id,
         command=command,
-        who=person.name,
-        channel=person.channel,
-        verified=person.verified,
+        by=person,
         text=request.form.get("text", "").strip()[: TEXT_CHARS + 1],
         plan_digest=digest or None if command in OF_A_PLAN else None,
     )

@@ -10,7 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from agent.app.http_clients import decide_client
 from agent.core.decision.audit import AuditRow
-from agent.entrypoints.console.identity import ASSERTION, Person
+from agent.core.decision.decision import Person
+from agent.entrypoints.console.identity import ASSERTION
 from agent.entrypoints.http.authenticator import ASSERTION_HEADER
 from agent.errors import DependencyFailed, PolicyRefused, SreError
 from agent.ports.control import KillSwitch
@@ -93,7 +94,7 @@ class ControlHere:
         """Write the switch and the record; see the protocol."""
         world = self._world
         said = world.rules.redact(why)
-        return set_kill_switch(world.store, world.control_store(), on=on, by=person.name, why=said, at=at)
+        return set_kill_switch(world.store, world.control_store(), on=on, by=person.who, why=said, at=at)
 
     def audit(self, limit: int, before: int | None) -> tuple[AuditRow, ...]:
         """Read the record; see the protocol."""

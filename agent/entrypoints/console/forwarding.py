@@ -5,7 +5,8 @@ from typing import Any, Final
 from flask import request
 
 from agent.app.http_clients import decide_client
-from agent.entrypoints.console.identity import ASSERTION, Person
+from agent.core.decision.decision import Person
+from agent.entrypoints.console.identity import ASSERTION
 from agent.errors import PolicyRefused
 from agent.settings import Settings
 from agent.stages.incident_command import CommandRequest

@@ -5,8 +5,7 @@ from typing import Protocol
 
 from werkzeug.datastructures import Headers
 
-from agent.core.decision.decision import Channel
-from agent.core.value import Value
+from agent.core.decision.decision import Channel, Person
 from agent.entrypoints.http.assertion import verified_claims
 from agent.entrypoints.http.decide_service import DecideService
 from agent.entrypoints.http.signed_token import Keys
@@ -14,19 +13,6 @@ from agent.errors import InputRejected, PolicyRefused
 from agent.ports.clock import Clock
 
 ASSERTION = "X-Goog-IAP-JWT-Assertion"
-
-
-class Person(Value):
-    """A person as we know them; ``verified`` says whether anything but their word proves the name.
-
-    Attributes:
-        name: Empty where nothing says who it is: such a person may read.
-        channel: Through what a decision of theirs comes.
-    """
-
-    name: str
-    verified: bool
-    channel: Channel = Channel.CONSOLE
 
 
 class Identity(Protocol):
@@ -57,7 +43,7 @@ class LocalOperator:
     local = True
 
     def __init__(self, name: str) -> None:
-        self._person = Person(name=name, verified=False)
+        self._person = Person(who=name, channel=Channel.CONSOLE, verified=False)
 
     def person(self, headers: Headers) -> Person:  # noqa: ARG002 - no header says who sits here
         """Return the operator, whatever the headers claim."""
@@ -73,7 +59,7 @@ def name_of(service: DecideService) -> Callable[[str], Person]:
         found = service.workers.within(
             service.answer_s, lambda: authenticator.cluster_user(token), what="the token was not checked"
         )
-        return Person(name=found.who, verified=True, channel=found.channel)
+        return Person(who=found.who, channel=found.channel, verified=True)
 
     return named
 
@@ -85,7 +71,7 @@ class AnyReader:
 
     def person(self, headers: Headers) -> Person:  # noqa: ARG002 - no header of a reader proves anything
         """Return somebody without a name, whatever the headers claim."""
-        return Person(name="", verified=False)
+        return Person(who="", channel=Channel.CONSOLE, verified=False)
 
 
 class IapPerson:
@@ -116,7 +102,7 @@ class IapPerson:
             claims = verified_claims(raw, audience=self._audience, keys=self._keys, now=self._clock.now())
         except InputRejected as error:
             raise _unknown(error.why) from error
-        return Person(name=claims.email, verified=True)
+        return Person(who=claims.email, channel=Channel.CONSOLE, verified=True)
 
 
 def _unknown(why: str) -> PolicyRefused:

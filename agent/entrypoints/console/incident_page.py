@@ -8,6 +8,7 @@ from typing import Any
 from agent.core.change.execution import EffectKind, EffectState
 from agent.core.change.verification import Check, Measurement
 from agent.core.decision.approvals import Approvals
+from agent.core.decision.decision import Person
 from agent.core.diagnosis.diagnosis import Diagnosis, Evidence
 from agent.core.incident.durations import durations, first_sign, is_recorded
 from agent.core.incident.impact import severity_of
@@ -16,7 +17,6 @@ from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
 from agent.core.value import Value
 from agent.entrypoints.console.forms import token
-from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.permission import (
     has_approved,
     may_break_glass,
@@ -237,7 +237,7 @@ def form_for(world: StageContext, incident: Incident, plan: Plan, viewer: Viewer
     if not is_asked(incident, plan, now):
         return Form()
     person = viewer.person
-    if person.name:
+    if person.who:
         barred = may_not_decide(world, person, plan)
         half = barred or may_not_approve(world, person, incident, plan)
     else:
@@ -248,8 +248,8 @@ def form_for(world: StageContext, incident: Incident, plan: Plan, viewer: Viewer
         may_approve=not half,
         may_reject=not barred,
         objection="" if _is_said(half, incident.approvals) else half,
-        token=token(viewer.form_key, cookie=viewer.cookie, plan=plan.id, plan_digest=plan.digest, who=person.name),
-        who=person.name,
+        token=token(viewer.form_key, cookie=viewer.cookie, plan=plan.id, plan_digest=plan.digest, who=person.who),
+        who=person.who,
         verified=person.verified,
         by_token=viewer.by_token,
         may_withdraw=has_approved(world, person, incident),
@@ -270,9 +270,9 @@ def _is_said(objection: str, approvals: Approvals | None) -> bool:
 def withdrawal_token(incident: Incident, viewer: Viewer) -> str:
     """Return the token of the form that takes a request back, or nothing where this person cannot do that now."""
     person = viewer.person
-    if not may_withdraw(incident, who=person.name, verified=person.verified):
+    if not may_withdraw(incident, person):
         return ""
-    return token(viewer.form_key, cookie=viewer.cookie, plan=WITHDRAWAL, plan_digest=incident.id, who=person.name)
+    return token(viewer.form_key, cookie=viewer.cookie, plan=WITHDRAWAL, plan_digest=incident.id, who=person.who)
 
 
 def bars_of(plan: Plan) -> Bars:

@@ -10,12 +10,13 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from agent.app.stores import machine_clock
+from agent.core.decision.decision import Person
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import Plan
 from agent.entrypoints.console import forms, guard
 from agent.entrypoints.console.answer_result import Result
 from agent.entrypoints.console.control_access import ControlAccess
-from agent.entrypoints.console.identity import AnyReader, Identity, Person
+from agent.entrypoints.console.identity import AnyReader, Identity
 from agent.entrypoints.console.incident_page import Viewer, is_asked
 from agent.entrypoints.console.live_view import LiveView
 from agent.entrypoints.console.render import own_query, render
@@ -162,7 +163,7 @@ def page(
 
 def _stopped(console: PageContext, person: Person) -> str:
     """Return why no change may begin; behind the proxy `decide` is not asked for a page that nobody we know gets."""
-    nobody = person.verified and not person.name
+    nobody = person.verified and not person.who
     return "" if nobody and not console.by_host else console.control.message()
 
 

@@ -1,10 +1,9 @@
 """Whether this person may answer this plan, and if not, why: what the deciding stage itself says, asked beforehand."""
 
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.decision.freeze import FrozenSpan
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import Plan
-from agent.entrypoints.console.identity import Person
 from agent.ports.stage_context import StageContext
 from agent.presentation.freeze_text import refusal_text
 from agent.stages.shared import approval
@@ -24,15 +23,7 @@ def may_not_decide(
     The operator of this machine is shown as not verified. A verified person must stand among the approvers of the
     policy, with this service; an empty list allows nobody.
     """
-    return approval.refusal_of_decider(
-        world,
-        plan,
-        answer=answer,
-        channel=person.channel,
-        who=person.name,
-        verified=person.verified,
-        asked_through=asked_through,
-    )
+    return approval.refusal_of_decider(world, plan, answer=answer, person=person, asked_through=asked_through)
 
 
 def may_not_approve(world: StageContext, person: Person, incident: Incident, plan: Plan) -> str:
@@ -54,8 +45,8 @@ def has_approved(world: StageContext, person: Person, incident: Incident) -> boo
     """Whether an approval of this person stands beside which others are needed."""
     given = incident.approvals.given if incident.approvals is not None else ()
     if not person.verified:
-        return bool(person.name) and any(not a.verified for a in given)
-    approver = world.rules.policy.approver(person.channel, person.name)
+        return bool(person.who) and any(not a.verified for a in given)
+    approver = world.rules.policy.approver(person.channel, person.who)
     return approver is not None and any(a.verified and a.name == approver.name for a in given)
 
 
@@ -70,7 +61,7 @@ def open_freezes(world: StageContext, incident: Incident, plan: Plan) -> tuple[F
 def may_break_glass(world: StageContext, person: Person, incident: Incident, plan: Plan) -> bool:
     """Whether this person may approve in spite of the freeze windows that stop others, or say so of their approval."""
     policy = world.rules.policy
-    approver = policy.approver(person.channel, person.name) if person.verified else None
+    approver = policy.approver(person.channel, person.who) if person.verified else None
     frozen = open_freezes(world, incident, plan)
     barred = may_not_decide(world, person, plan, answer=Choice.APPROVE, asked_through=_asked_through(incident))
     may = incident.may_change and not barred
@@ -116,7 +107,7 @@ def may_not_operate(world: StageContext, person: Person) -> str:
     The operator of this machine may; a verified person must stand among the approvers of the policy.
     """
     if not person.verified:
-        return "" if world.local and person.name else NOT_PROVEN
+        return "" if world.local and person.who else NOT_PROVEN
     policy = world.rules.policy
-    named = policy.approver(person.channel, person.name) is not None
-    return "" if named else policy.bars(person.channel, person.name, "")
+    named = policy.approver(person.channel, person.who) is not None
+    return "" if named else policy.bars(person.channel, person.who, "")

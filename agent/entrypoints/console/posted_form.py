@@ -2,9 +2,9 @@
 
 from flask import request
 
+from agent.core.decision.decision import Person
 from agent.entrypoints.console import answer_result, forms, guard
 from agent.entrypoints.console.answer_result import Result
-from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.page_context import PageContext
 from agent.entrypoints.console.permission import may_not_operate
 from agent.errors import DependencyFailed, PolicyRefused, SreError
@@ -15,7 +15,7 @@ TOKEN_FIELD = "kubernetes_token"  # noqa: S105 - a field's name
 
 def form_token(console: PageContext, cookie: str, form: str, about: str, person: Person) -> str:
     """Return the token of a form: good for this browser, this person, this form and what it is about."""
-    return forms.token(console.form_key, cookie=cookie, plan=form, plan_digest=about, who=person.name)
+    return forms.token(console.form_key, cookie=cookie, plan=form, plan_digest=about, who=person.who)
 
 
 def form_refusal(console: PageContext, person: Person, form: str, about: str, *, made_for: str = "form") -> str:
@@ -36,7 +36,7 @@ def speaker_of(console: PageContext, person: Person) -> Person:
         InputRejected: The token proves nothing.
         DependencyFailed: The cluster could not be asked.
     """
-    if not person.name and console.name_of is not None and guard.is_private(console.origin):
+    if not person.who and console.name_of is not None and guard.is_private(console.origin):
         return console.name_of(request.form.get(TOKEN_FIELD, "").strip())
     return person
 

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from agent.core.change.request import MOST_ACTIONS
-from agent.core.decision.decision import Channel
+from agent.core.decision.decision import Channel, Person
 from agent.core.incident.incident import Incident
 from agent.core.plan.action import Action
 from agent.core.service.serving import Target
@@ -66,9 +66,7 @@ def ask(headers: Mapping[str, str], body: bytes, service: DecideService, authent
         service=sent.service,
         actions=sent.actions,
         why=sent.why,
-        who=principal.who,
-        channel=Channel.MCP if sent.via == "mcp" else principal.channel,
-        verified=True,
+        by=Person(who=principal.who, channel=Channel.MCP if sent.via == "mcp" else principal.channel, verified=True),
         target=sent.target,
         supersede=sent.supersede,
     )
@@ -95,8 +93,8 @@ def withdraw(
     principal = authenticator.principal(headers, sent.assertion)
 
     def work() -> Incident:
-        who, channel = principal.who, principal.channel
-        return withdraw_request(service.world, sent.request, who=who, verified=True, why=sent.why, channel=channel)
+        person = Person(who=principal.who, channel=principal.channel, verified=True)
+        return withdraw_request(service.world, sent.request, person, why=sent.why)
 
     return json_response(shown(service.workers.within(service.answer_s, work)))
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import structlog
 from flask import Flask, Response, request
 
-from agent.core.decision.decision import Channel, Choice, Decision, Vote
+from agent.core.decision.decision import Channel, Choice, Decision, Person, Vote
 from agent.core.decision.signed_request import Signed, Unsigned
 from agent.core.text.safe_text import slack_mrkdwn
 from agent.entrypoints.http.application import (
@@ -145,15 +145,17 @@ def _take_back(service: DecideService, press: Press, is_awaited: Callable[[], bo
         raise NotRecorded(
             f"request {press.request!r} was not taken back", why="it took longer than Slack waits", hint="press again"
         )
-    world = service.world
-    return withdraw_request(world, press.request, who=press.user, verified=True, why="", channel=Channel.SLACK)
+    world, person = service.world, Person(who=press.user, channel=Channel.SLACK, verified=True)
+    return withdraw_request(world, press.request, person, why="")
 
 
 def _answer_sweep(service: DecideService, press: Press, answer: Choice, is_awaited: Callable[[], bool]) -> object:
     asked = asked_sweep(service.world, press.sweep)
     if not asked.waits:
         _collapse(service, press, asked)  # answered elsewhere meanwhile; the refusal says by whom
-    word = SweepAnswer(sweep=press.sweep, answer=answer, who=press.user, channel=Channel.SLACK, verified=True)
+    word = SweepAnswer(
+        sweep=press.sweep, answer=answer, by=Person(who=press.user, channel=Channel.SLACK, verified=True)
+    )
     done = answer_sweep(service.world, word, is_awaited=is_awaited)
     if not done.waits:
         _collapse(service, press, done)
@@ -178,9 +180,7 @@ def _word_of(press: Press, answer: Choice, is_awaited: Callable[[], bool]) -> De
     return DecisionRequest(
         plan=press.plan,
         answer=answer,
-        who=press.user,
-        channel=Channel.SLACK,
-        verified=True,
+        by=Person(who=press.user, channel=Channel.SLACK, verified=True),
         why=press.why,
         plan_digest=press.plan_digest,
         break_glass=press.break_glass,
@@ -193,9 +193,7 @@ def _decision_request(received: WebhookDecision, answer_s: float) -> DecisionReq
     return DecisionRequest(
         plan=received.data.plan,
         answer=received.data.answer,
-        who=received.sender,
-        channel=Channel.WEBHOOK,
-        verified=True,
+        by=Person(who=received.sender, channel=Channel.WEBHOOK, verified=True),
         why=received.data.why,
         plan_digest=received.data.plan_digest,
         is_awaited=until(answer_s),

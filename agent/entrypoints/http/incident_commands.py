@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
+from agent.core.decision.decision import Person
 from agent.core.incident.command import OF_A_PLAN, TEXT_CHARS, Command
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import DIGEST_GIVEN
@@ -59,9 +60,7 @@ def command(
     asked = CommandRequest(
         incident=sent.incident,
         command=sent.command,
-        who=principal.who,
-        channel=principal.channel,
-        verified=True,
+        by=Person(who=principal.who, channel=principal.channel, verified=True),
         text=sent.text,
         plan_digest=sent.plan_digest,
         is_awaited=until(service.answer_s),

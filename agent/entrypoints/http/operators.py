@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field
 
 from agent.core.database_pair import DatabasePairing
 from agent.core.decision.audit import AuditRow
-from agent.core.decision.decision import Channel, Decision, Vote
+from agent.core.decision.decision import Channel, Decision, Person, Vote
 from agent.core.decision.decision import Choice as YesNo
 from agent.core.decision.limit_use import FARTHEST_BACK
 from agent.core.incident.incident import Incident
@@ -287,9 +287,7 @@ def _decide(
     word = DecisionRequest(
         plan=sent.plan,
         answer=sent.answer,
-        who=principal.who,
-        channel=principal.channel,
-        verified=True,
+        by=Person(who=principal.who, channel=principal.channel, verified=True),
         why=sent.why,
         plan_digest=sent.plan_digest,
         break_glass=sent.break_glass,

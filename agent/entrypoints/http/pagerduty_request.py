@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from agent.core.decision.decision import Channel
+from agent.core.decision.decision import Channel, Person
 from agent.core.decision.signed_request import TOLERANCE, Signed, Unsigned, check_pagerduty
 from agent.core.incident.command import Command
 from agent.core.intake.json_fields import missing, part, text, time_of
@@ -75,9 +75,7 @@ def acknowledgement(event: PagerDutyEvent, is_awaited: Callable[[], bool]) -> Co
     return CommandRequest(
         incident=event.key,
         command=Command.ACKNOWLEDGE,
-        who=IDENTITY,
-        channel=Channel.WEBHOOK,
-        verified=True,
+        by=Person(who=IDENTITY, channel=Channel.WEBHOOK, verified=True),
         text=f"acknowledged there by {event.who}" if event.who else "",
         is_awaited=is_awaited,
     )

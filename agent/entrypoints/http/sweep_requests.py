@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from agent.core.decision.decision import Choice
+from agent.core.decision.decision import Choice, Person
 from agent.core.value import Moment, Value
 from agent.entrypoints.http.application import RawResponse, json_response
 from agent.entrypoints.http.authenticator import Authenticator
@@ -60,7 +60,10 @@ def answer(
     sent = read_body(SweepBody, headers, body)
     principal = authenticator.operator(headers)
     word = SweepAnswer(
-        sweep=sent.sweep, answer=sent.answer, who=principal.who, channel=principal.channel, verified=True, why=sent.why
+        sweep=sent.sweep,
+        answer=sent.answer,
+        by=Person(who=principal.who, channel=principal.channel, verified=True),
+        why=sent.why,
     )
     is_awaited = until(service.answer_s)
 

@@ -11,8 +11,9 @@ from agent.app.channels import operator_token
 from agent.app.operating_system import user_name
 from agent.app.stores import machine_clock
 from agent.core.change.config_drift import ServiceRecord
+from agent.core.change.request import DesiredChange
 from agent.core.decision.audit import AuditRow
-from agent.core.decision.decision import Channel, Choice, Decision, Vote
+from agent.core.decision.decision import Channel, Choice, Decision, Person, Vote
 from agent.core.incident.incident import Event, Incident
 from agent.core.plan.action import Action
 from agent.entrypoints.operator_client.protocol import (
@@ -59,9 +60,7 @@ class LocalClient:
         word = DecisionRequest(
             plan=plan,
             answer=answer,
-            who=by or user_name(),
-            channel=Channel.COMMAND_LINE,
-            verified=False,
+            by=Person(who=by or user_name(), channel=Channel.COMMAND_LINE, verified=False),
             why=why,
             plan_digest=plan_digest,
             break_glass=break_glass,
@@ -73,9 +72,7 @@ class LocalClient:
         word = DecisionRequest(
             plan=plan,
             answer=Choice.REJECT,
-            who=by or user_name(),
-            channel=Channel.COMMAND_LINE,
-            verified=False,
+            by=Person(who=by or user_name(), channel=Channel.COMMAND_LINE, verified=False),
             why=why,
             withdraw=True,
         )
@@ -111,13 +108,14 @@ class LocalClient:
     def withdraw(self, request: str, *, by: str | None, why: str) -> Incident:
         """Run the stage here; see the protocol."""
         context = self._app.contexts[Owner.DECIDE]
-        return withdraw_request(context, request, who=by or user_name(), verified=False, why=why)
+        person = Person(who=by or user_name(), channel=Channel.COMMAND_LINE, verified=False)
+        return withdraw_request(context, request, person, why=why)
 
     def command(self, asked: OperatorCommand) -> Incident:
         """Run the stage here; see the protocol."""
         who, wanted = asked.by or user_name(), dict(asked)
         del wanted["by"]
-        request = CommandRequest(**wanted, who=who, channel=Channel.COMMAND_LINE, verified=False)
+        request = CommandRequest(**wanted, by=Person(who=who, channel=Channel.COMMAND_LINE, verified=False))
         return carry_out(self._app.contexts[Owner.DECIDE], request)
 
     def turn(self, *, on: bool, by: str | None, why: str) -> KillSwitch:
@@ -209,9 +207,10 @@ def preview_with_own_credentials(asked: OperatorChange) -> ChangePreview:
 
 
 def _as_asked(asked: OperatorChange) -> ChangeAsked:
-    by, wanted = asked.by, dict(asked) | {"verified": asked.verified and asked.by is not None}
-    del wanted["by"]
-    return ChangeAsked(**wanted, who=by or user_name())
+    proved = asked.verified and asked.by is not None
+    by = Person(who=asked.by or user_name(), channel=asked.channel, verified=proved)
+    wanted = {name: value for name, value in asked if name in DesiredChange.model_fields}
+    return ChangeAsked(**wanted, by=by)
 
 
 def open_operator_client(token: Callable[[], str | None] = lambda: None) -> OperatorClient:

@@ -1,7 +1,7 @@
 """Who may approve which plan; checked when somebody decides, and again by the executor before any effect."""
 
 from agent.core.decision.approvals import stops_automatic
-from agent.core.decision.decision import UNVERIFIED, Channel, Choice, Decision, check_receipt
+from agent.core.decision.decision import UNVERIFIED, Channel, Choice, Decision, Person, check_receipt
 from agent.core.decision.policy import Requirement
 from agent.core.decision.rule import Mode
 from agent.core.decision.self_approval import may_approve_own
@@ -20,9 +20,7 @@ def refusal_of_decider(
     plan: Plan,
     *,
     answer: Choice,
-    channel: Channel,
-    who: str,
-    verified: bool,
+    person: Person,
     asked_through: Channel | None = None,
 ) -> str:
     """Return why this word does not count for this plan, or nothing.
@@ -31,12 +29,10 @@ def refusal_of_decider(
         context: Policy, and whether this is one machine's own installation.
         plan: The plan that it is about.
         answer: Who asks may reject, never approve.
-        channel: Through which it came.
-        who: The identity as the channel names it.
-        verified: Whether the channel proved it.
+        person: Whose word it is.
         asked_through: The channel of the request that the plan carries out; None for any other plan.
     """
-    policy, service = context.rules.policy, plan.target.service
+    policy, service, channel, who = context.rules.policy, plan.target.service, person.channel, person.who
     if answer is Choice.APPROVE and plan.unproved:
         return plan.unproved
     required = policy.requirement(service, plan.actions)
@@ -46,35 +42,35 @@ def refusal_of_decider(
         own = context.owner is Owner.DECISION and required.mode is Mode.AUTOMATIC and asked_through is None
         return "" if own else "policy.toml asks for a person"
     may_self_approve = may_approve_own(
-        local=context.local, verified=verified, asked_through=asked_through, rule=required.self_approve
+        local=context.local, verified=person.verified, asked_through=asked_through, rule=required.self_approve
     )
-    if not verified:
-        unproven = _unproven_here(context, channel, who)
+    if not person.verified:
+        unproven = _unproven_here(context, person)
         if unproven:
             return unproven
         return "" if answer is Choice.REJECT else _unproven(plan, required, who=who, may_self_approve=may_self_approve)
     return _proven(context, plan, required, answer=answer, channel=channel, who=who, may_self_approve=may_self_approve)
 
 
-def refusal_of_person(context: StageContext, service: str, *, channel: Channel, who: str, verified: bool) -> str:
+def refusal_of_person(context: StageContext, service: str, person: Person) -> str:
     """Return why somebody may do nothing about incidents of a service, or nothing; whoever may reject a plan may.
 
     Args:
         context: Policy, and whether this is one machine's own installation.
         service: Of the incident.
-        channel: Through which it came.
-        who: The identity as the channel names it.
-        verified: Whether the channel proved it.
+        person: Who they are.
     """
-    if not verified:
-        return _unproven_here(context, channel, who)
-    return context.rules.policy.bars(channel, who, service)
+    if not person.verified:
+        return _unproven_here(context, person)
+    return context.rules.policy.bars(person.channel, person.who, service)
 
 
-def _unproven_here(context: StageContext, channel: Channel, who: str) -> str:
-    if context.local and channel in _LOCAL:
+def _unproven_here(context: StageContext, person: Person) -> str:
+    if context.local and person.channel in _LOCAL:
         return ""
-    return f"nothing proves that {who!r} is who it says; an unproven word counts on one machine's own service only"
+    return (
+        f"nothing proves that {person.who!r} is who it says; an unproven word counts on one machine's own service only"
+    )
 
 
 def _proven(
@@ -125,9 +121,9 @@ def is_automatic(context: StageContext, incident: Incident, plan: Plan) -> bool:
     return mode is Mode.AUTOMATIC and ours and not doubtful and not frozen
 
 
-def person_of(context: StageContext, *, channel: Channel, who: str, verified: bool) -> str:
+def person_of(context: StageContext, person: Person) -> str:
     """Return whose word it is, whatever the channel: an approver's name, or one name for all whom nothing proves."""
-    approver = context.rules.policy.approver(channel, who) if verified else None
+    approver = context.rules.policy.approver(person.channel, person.who) if person.verified else None
     return approver.name if approver is not None else UNVERIFIED
 
 
@@ -147,9 +143,7 @@ def check_approval(context: StageContext, incident: Incident, plan: Plan, decisi
             context,
             plan,
             answer=decision.answer,
-            channel=word.channel,
-            who=word.who,
-            verified=word.verified,
+            person=word.by,
             asked_through=request.channel if request is not None else None,
         )
         if barred:
@@ -169,7 +163,7 @@ def _check_votes(context: StageContext, plan: Plan, decision: Decision) -> None:
     for vote in decision.votes:
         if vote.plan_digest != plan.digest or vote not in standing or not vote.is_signed(context.receipts()):
             raise refused(plan, f"the approval of {vote.shown!r} is not on record", "look at who writes to the store")
-        people.add(person_of(context, channel=vote.channel, who=vote.who, verified=vote.verified))
+        people.add(person_of(context, person=vote.by))
     if len(people) < needed:
         raise refused(
             plan, f"{len(people)} of {needed} people approved it", f"sre-agent approve {plan.id}, by one more person"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Choice, Person
 from agent.errors import StateConflict
 
 
@@ -19,7 +19,6 @@ class DecisionRequest:
         why: Their reason, untrusted; secrets are taken out of it before it is kept.
         plan_digest: The digest that was shown to them, or its first ``DIGEST_SHOWN`` characters or more; None where
             the channel shows the plan itself.
-        verified: Whether the channel proved who they are.
         withdraw: Whether they take an approval back; the answer does not matter then.
         break_glass: Whether they approve in spite of a freeze window, for the reason that ``why`` gives.
         is_awaited: Whether somebody still waits for the answer; asked right before it is recorded.
@@ -27,9 +26,7 @@ class DecisionRequest:
 
     plan: str
     answer: Choice
-    who: str
-    channel: Channel
-    verified: bool
+    by: Person
     why: str = ""
     plan_digest: str | None = None
     break_glass: bool = False

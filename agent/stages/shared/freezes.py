@@ -30,7 +30,7 @@ def broken_freezes(
     """
     if word.answer is not Choice.APPROVE:
         return ()
-    if word.channel is Channel.POLICY:
+    if word.by.channel is Channel.POLICY:
         _check_automatic(context, plan, now)
         return ()
     spans = [span for span in stopping_freezes(context, plan, now) if span.name not in spared]
@@ -86,9 +86,9 @@ def _check_breaks(context: StageContext, plan: Plan, word: DecisionRequest, span
         how = f"; or one of {span.break_glass}: sre-agent approve {plan.id} --break-glass --why TEXT"
         hint = f"wait until it is over, or ask {span.owner}" + (how if span.break_glass else "")
         raise _undecided(plan, refusal_text(span), hint)
-    approver = context.rules.policy.approver(word.channel, word.who) if word.verified else None
+    approver = context.rules.policy.approver(word.by.channel, word.by.who) if word.by.verified else None
     if not context.rules.policy.member(span.break_glass, approver):
-        who = approver.name if approver is not None else word.who
+        who = approver.name if approver is not None else word.by.who
         may = f"only {span.break_glass} may" if span.break_glass else "nobody may"
         why = f"{refusal_text(span)}; {who!r} may not break its glass, {may}"
         raise _undecided(plan, why, f"wait until it is over, or ask {span.owner}")

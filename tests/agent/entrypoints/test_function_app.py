@@ -12,6 +12,7 @@ from werkzeug.wrappers import Response
 
 from agent.app import Role, build_app
 from agent.app.app import Unavailable
+from agent.core.decision.decision import Person
 from agent.entrypoints import function_app, http_function
 from agent.entrypoints.pubsub import push as door
 from agent.errors import DependencyFailed, PolicyRefused, SettingsRejected
@@ -222,7 +223,9 @@ class TestConsole:
         from agent.entrypoints.console.forwarding import Forwarding
         from agent.stages.plan_to_decision import DecisionRequest
 
-        word = DecisionRequest(plan="p-1", answer=Choice.APPROVE, who="ada", channel=Channel.CONSOLE, verified=True)
+        word = DecisionRequest(
+            plan="p-1", answer=Choice.APPROVE, by=Person(who="ada", channel=Channel.CONSOLE, verified=True)
+        )
         with pytest.raises(PolicyRefused, match="answer in Slack, or run: sre-agent approve p-1"):
             Forwarding(function_app.settings()).decide(word)
 

@@ -25,6 +25,7 @@ from agent.ports.platform import Operation, seconds_to_send
 from agent.ports.stage_context import Owner, Rules, StageContext
 from agent.ports.store import Change
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
+from tests.people import said_by
 
 SERVICE = "svc"
 ACTIONS = (SetConcurrency(concurrency=2),)
@@ -241,7 +242,7 @@ class Bench:
     def answer_in(self, world, plan, answer, **changes):
         """Answer through the ports of another process."""
         word = {"plan": plan, "answer": answer, "who": "ana", "channel": Channel.CONSOLE, "verified": False}
-        return plan_to_decision(world, DecisionRequest(**(word | changes)))
+        return plan_to_decision(world, DecisionRequest(**said_by(word | changes)))
 
     def under(self, policy):
         """Put another policy in force."""

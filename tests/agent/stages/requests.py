@@ -9,6 +9,7 @@ from agent.core.service.services import parse_services
 from agent.ports.stage_context import Owner
 from agent.stages.request_change import ChangeAsked, request_change
 from tests.agent.stages.conftest import SERVICE, Bench
+from tests.people import said_by
 
 WATCHED = parse_services(
     {"service": [{"name": SERVICE, "platform": "host", "model": "m", "accelerator": "cpu", "owner": "console"}]}
@@ -48,7 +49,7 @@ class Asking:
             "service": SERVICE, "actions": (SetConcurrency(concurrency=value),), "why": "more at once", "who": "ada",
             "channel": Channel.COMMAND_LINE, "verified": False,
         }  # fmt: skip
-        return ChangeAsked(**(fields | changes))
+        return ChangeAsked(**said_by(fields | changes))
 
     def ask(self, value: int = 2, **changes):
         """Record a request; return its life."""

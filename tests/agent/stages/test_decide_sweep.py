@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.sweep.planning import Known, SweepAsked, SweepPlan, plan_sweep
 from agent.core.sweep.sweep import Subject, Sweep
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
@@ -46,11 +46,9 @@ def where(bench: Bench):
     return context
 
 
-def word(who: str = "bob@example.com", answer: Choice = Choice.APPROVE, **changes) -> SweepAnswer:
-    base = SweepAnswer(
-        sweep=a_sweep().request.id, answer=answer, who=who, channel=Channel.SLACK, verified=True, why="not today"
-    )
-    return base.with_(channel=Channel.COMMAND_LINE, **changes)
+def word(who: str = "bob@example.com", answer: Choice = Choice.APPROVE, *, verified: bool = True) -> SweepAnswer:
+    by = Person(who=who, channel=Channel.COMMAND_LINE, verified=verified)
+    return SweepAnswer(sweep=a_sweep().request.id, answer=answer, by=by, why="not today")
 
 
 def test_an_approval_is_signed_and_found_on_record(where) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.core.decision.decision import Channel
+from agent.core.decision.decision import Channel, Person
 from agent.core.decision.policy import Policy
 from agent.core.decision.rule import Approver, Mode, Rule
 from agent.core.sweep.grant import SweepGrant, SweepRequest
@@ -32,7 +32,7 @@ def approve(
     where, who: str, *, verified: bool = True, channel: Channel = Channel.COMMAND_LINE, **changes
 ) -> SweepGrant:
     asked = request(**({"service": SERVICE, "asker": "ada@example.com", "verified": True} | changes))
-    grant = grant_sweep(where, asked, who=who, channel=channel, verified=verified).grant
+    grant = grant_sweep(where, asked, person=Person(who=who, channel=channel, verified=verified)).grant
     assert grant is not None
     return grant
 
@@ -84,7 +84,7 @@ def test_on_one_machine_its_operator_may() -> None:
     approve(where, "ada", verified=False, asker="ada")
     asked = request(service=SERVICE, asker="ada", channel=Channel.MCP)
     with pytest.raises(PolicyRefused, match="who asks does not approve"):
-        grant_sweep(where, asked, who="ada", channel=Channel.COMMAND_LINE, verified=False)
+        grant_sweep(where, asked, person=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False))
 
 
 def test_policy_that_changed_meanwhile_is_asked_again() -> None:
@@ -115,7 +115,7 @@ def under(policy: Policy, *, local: bool = False):
 
 def give(where, who: str, *, verified: bool = True, channel: Channel = Channel.COMMAND_LINE):
     asked = request(service=SERVICE, asker="ada@example.com", verified=True)
-    return grant_sweep(where, asked, who=who, channel=channel, verified=verified)
+    return grant_sweep(where, asked, person=Person(who=who, channel=channel, verified=verified))
 
 
 def test_where_the_policy_wants_two_people_the_second_makes_the_grant() -> None:

@@ -31,6 +31,7 @@ from agent.stages.undo import undo
 from agent.stages.watch_operation import watch_operation
 from agent.stages.watch_undo import watch_undo
 from tests.agent.stages.conftest import SERVICE
+from tests.people import said_by
 
 TASK = {
     "actions": (ForPerson(action="fix_mount_permissions", instruction="Give it access."),),
@@ -46,7 +47,7 @@ def say(bench, command, text="", **changes):
     if command is Command.DONE:  # the form names the plan that its page shows
         word["plan_digest"] = bench.now().plan.digest
     world = replace(bench.executor, owner=Owner.DECIDE)
-    return carry_out(world, CommandRequest(incident="inc-a", command=command, **(word | changes)))
+    return carry_out(world, CommandRequest(incident="inc-a", command=command, **said_by(word | changes)))
 
 
 def rows(bench, kind):

@@ -6,7 +6,7 @@ import pytest
 
 from agent.core.change.execution import EffectKind
 from agent.core.change.verification import Check, Measurement
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import Signal, Source
 from agent.core.plan.action import SetConcurrency, SetScaling
@@ -20,6 +20,7 @@ from agent.stages.shared.effects import stored_intent
 from agent.stages.signal_to_incident import signal_to_incident
 from tests.agent.stages.conftest import SERVICE, Arithmetic
 from tests.agent.stages.requests import POLICY, Asking
+from tests.people import said_by
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def planned(asking, **changes):
 
 def answer(asking, incident, answer=Choice.APPROVE, **changes):
     said = {"who": "ben", "channel": Channel.CONSOLE, "verified": False}
-    word = DecisionRequest(plan=incident.plan.id, answer=answer, **(said | changes))
+    word = DecisionRequest(plan=incident.plan.id, answer=answer, **said_by(said | changes))
     return plan_to_decision(asking.decide, word)
 
 
@@ -82,7 +83,7 @@ def test_policy_never_applies_a_request_by_itself(asking):
     auto_approve(asking.executor, request.id)
     assert asking.load(request).phase is Phase.ASKED
     word = DecisionRequest(
-        plan=request.plan.id, answer=Choice.APPROVE, who="policy", channel=Channel.POLICY, verified=True
+        plan=request.plan.id, answer=Choice.APPROVE, by=Person(who="policy", channel=Channel.POLICY, verified=True)
     )
     with pytest.raises(PolicyRefused, match=r"policy.toml asks for a person"):
         plan_to_decision(asking.executor, word)

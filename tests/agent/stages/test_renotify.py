@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agent.core.decision.approvals import Approval, Approvals
-from agent.core.decision.decision import Channel
+from agent.core.decision.decision import Channel, Person
 from agent.core.incident.command import Command
 from agent.core.incident.incident import EventKind, Times
 from agent.core.incident.phase import Phase
@@ -37,7 +37,9 @@ def again(bench):
 
 
 def command(bench, kind, text=""):
-    word = CommandRequest(incident="inc-a", command=kind, who="ana", channel=Channel.CONSOLE, verified=False, text=text)
+    word = CommandRequest(
+        incident="inc-a", command=kind, by=Person(who="ana", channel=Channel.CONSOLE, verified=False), text=text
+    )
     return carry_out(bench.executor, word)
 
 

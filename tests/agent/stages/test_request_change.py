@@ -3,7 +3,7 @@
 import pytest
 
 from agent.core.change.request import check_request
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.incident.phase import UNDER_WAY, Phase
 from agent.core.plan.action import Restart, SetConcurrency, SetFlag
 from agent.core.plan.plan import Rollout
@@ -20,6 +20,9 @@ from agent.stages.request_change import (
 from agent.stages.shared.other_changes import yields_to
 from tests.agent.stages.conftest import SERVICE
 from tests.agent.stages.requests import Asking
+
+ADA = Person(who="ada", channel=Channel.COMMAND_LINE, verified=False)
+BEN = ADA.with_(who="ben")
 
 
 @pytest.fixture
@@ -53,7 +56,7 @@ def test_the_same_request_while_it_is_open_is_the_one_that_is_open(asking):
 
 def test_the_same_request_after_its_end_is_a_new_one(asking):
     first = asking.ask()
-    withdraw_request(asking.decide, first.id, who="ada", verified=False, why="not now")
+    withdraw_request(asking.decide, first.id, ADA, why="not now")
     advance(asking.planner, first.id)
     assert asking.load(first).phase is Phase.CLOSED
     second = asking.ask()
@@ -86,7 +89,7 @@ def test_an_open_incident_is_told_of_and_its_plan_gives_way(asking):
     assert (gone.phase, request.id in asking.store.timeline("inc-a")[-1].what) == (Phase.SUPERSEDED, True)
     advance(asking.planner, "inc-a")
     assert asking.load(incident).phase is Phase.SUPERSEDED  # no plan of it as long as the request is open
-    withdraw_request(asking.decide, request.id, who="ada", verified=False, why="no")
+    withdraw_request(asking.decide, request.id, ADA, why="no")
     advance(asking.planner, request.id)
     assert asking.load(request).phase is Phase.CLOSED
 
@@ -130,13 +133,13 @@ def approved(asking, value):
 
 def approve(asking, request):
     plan = asking.load(request).plan
-    word = {"answer": Choice.APPROVE, "who": "ben", "channel": Channel.CONSOLE, "verified": False}
-    plan_to_decision(asking.decide, DecisionRequest(plan=plan.id, **word))
+    by = Person(who="ben", channel=Channel.CONSOLE, verified=False)
+    plan_to_decision(asking.decide, DecisionRequest(plan=plan.id, answer=Choice.APPROVE, by=by))
     assert asking.load(request).phase is Phase.APPROVED
 
 
 def taken_back(asking, request):
-    withdraw_request(asking.decide, request.id, who="ada", verified=False, why="not now")
+    withdraw_request(asking.decide, request.id, ADA, why="not now")
     advance(asking.planner, request.id)
     assert asking.load(request).phase is Phase.CLOSED
 
@@ -252,12 +255,12 @@ def test_one_person_is_limited_and_others_are_not(asking):
 def test_who_asked_takes_it_back_and_nobody_else(asking):
     request = asking.ask()
     with pytest.raises(PolicyRefused, match="'ada' asked for it, not 'ben'"):
-        withdraw_request(asking.decide, request.id, who="ben", verified=False, why="no")
-    withdraw_request(asking.decide, request.id, who="ada", verified=False, why="no")
-    again = withdraw_request(asking.decide, request.id, who="ada", verified=False, why="said again")
+        withdraw_request(asking.decide, request.id, BEN, why="no")
+    withdraw_request(asking.decide, request.id, ADA, why="no")
+    again = withdraw_request(asking.decide, request.id, ADA, why="said again")
     assert again == asking.load(request)
     with pytest.raises(PolicyRefused, match="'ada' asked for it, not 'ben'"):
-        withdraw_request(asking.decide, request.id, who="ben", verified=False, why="no")
+        withdraw_request(asking.decide, request.id, BEN, why="no")
     rows = asking.decide.control.audit()
     said = [("request.withdraw", "ada", "no"), ("request.withdrawn", "ada", "no")]
     assert [(row.kind, row.who, row.body) for row in rows[1:]] == said
@@ -272,14 +275,14 @@ def test_a_withdrawal_that_loses_against_an_approval_is_not_on_record(asking, mo
     def approved_first(change):
         monkeypatch.setattr(asking.store, "commit", commit)
         word = DecisionRequest(
-            plan=plan.id, answer=Choice.APPROVE, who="ben", channel=Channel.COMMAND_LINE, verified=False
+            plan=plan.id, answer=Choice.APPROVE, by=Person(who="ben", channel=Channel.COMMAND_LINE, verified=False)
         )
         plan_to_decision(asking.decide, word)
         return commit(change)
 
     monkeypatch.setattr(asking.store, "commit", approved_first)
     with pytest.raises(PolicyRefused, match="it is APPROVED"):
-        withdraw_request(asking.decide, request.id, who="ada", verified=False, why="no")
+        withdraw_request(asking.decide, request.id, ADA, why="no")
     assert [row.kind for row in asking.decide.control.audit()] == [
         "request.made",
         "request.withdraw",
@@ -300,13 +303,13 @@ def test_a_withdrawal_whose_writer_died_before_the_record_is_finished_by_saying_
 
     monkeypatch.setattr(control, "append", dies)
     with pytest.raises(DependencyFailed):
-        withdraw_request(asking.decide, request.id, who="ada", verified=False, why="not now")
+        withdraw_request(asking.decide, request.id, ADA, why="not now")
     monkeypatch.setattr(control, "append", append)
     if closed:
         advance(asking.planner, request.id)
         assert asking.load(request).phase is Phase.CLOSED
     for _ in range(2):
-        withdraw_request(asking.decide, request.id, who="ada", verified=False, why="said again")
+        withdraw_request(asking.decide, request.id, ADA, why="said again")
     rows = [(row.kind, row.who, row.body) for row in control.audit()]
     assert rows[1:] == [("request.withdraw", "ada", "not now"), ("request.withdrawn", "ada", "not now")]
 
@@ -316,13 +319,13 @@ def test_a_request_that_another_replaced_was_not_taken_back_by_its_asker(asking)
     second = asking.ask(3, who="ben", supersede=True)
     advance(asking.planner, second.id)
     with pytest.raises(PolicyRefused, match="it is WITHDRAWN"):
-        withdraw_request(asking.decide, first.id, who="ada", verified=False, why="no")
+        withdraw_request(asking.decide, first.id, ADA, why="no")
 
 
 def test_an_incident_is_no_request_that_could_be_taken_back(asking):
     asking.bench.asked()
     with pytest.raises(InputRejected, match="no change request"):
-        withdraw_request(asking.decide, "inc-a", who="ada", verified=False, why="no")
+        withdraw_request(asking.decide, "inc-a", ADA, why="no")
 
 
 def test_a_writer_that_died_between_the_two_databases_is_finished_by_the_next(asking, monkeypatch):

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from agent.adapters.load.guidellm import Guidellm
 from agent.adapters.load.sweep_folder import SweepFolder, read_requests
-from agent.core.decision.decision import Channel
+from agent.core.decision.decision import Channel, Person
 from agent.core.intake.signal import LIVE
 from agent.core.sweep.cell import Outcome
 from agent.core.sweep.planning import Known, SweepAsked, plan_sweep
@@ -57,7 +57,7 @@ class Desk:
             service=SERVICE, cells=tuple(c.planned for c in PLAN.cells), made_at=T0, asker="ana", usd_per_h=None
         )
         self.grant = grant_sweep(
-            self.context, self.request, who="ana", channel=Channel.COMMAND_LINE, verified=False
+            self.context, self.request, person=Person(who="ana", channel=Channel.COMMAND_LINE, verified=False)
         ).grant
         self.play(**script)
 
@@ -198,7 +198,7 @@ def test_it_never_runs_beside_an_open_incident(desk: Desk) -> None:
     with pytest.raises(PolicyRefused, match="is open on"):
         desk.run()
     with pytest.raises(PolicyRefused, match="is open on"):
-        grant_sweep(desk.context, desk.request, who="ana", channel=Channel.COMMAND_LINE, verified=False)
+        grant_sweep(desk.context, desk.request, person=Person(who="ana", channel=Channel.COMMAND_LINE, verified=False))
 
 
 def test_two_sweeps_never_load_one_server(desk: Desk) -> None:
@@ -251,7 +251,9 @@ def test_a_clock_that_was_set_spoils_the_cell_and_no_other(desk: Desk) -> None:
 def test_minutes_of_all_runs_together_are_limited(desk: Desk) -> None:
     """What is stored counts."""
     desk.request = desk.request.with_(max_minutes=0.05)
-    desk.grant = grant_sweep(desk.context, desk.request, who="ana", channel=Channel.COMMAND_LINE, verified=False).grant
+    desk.grant = grant_sweep(
+        desk.context, desk.request, person=Person(who="ana", channel=Channel.COMMAND_LINE, verified=False)
+    ).grant
     used = desk.run()
     assert (used.end, used.why) == (SweepEnd.USED_UP, "the 0.05 minutes or 1 USD of the approval are used up")
     assert 0 < len(used.cells) < 4
@@ -261,7 +263,9 @@ def test_minutes_of_all_runs_together_are_limited(desk: Desk) -> None:
 def test_tries_that_came_to_nothing_count_too(desk: Desk) -> None:
     """A driver that crashes used minutes up: what is left is less than a second, so no other one is begun."""
     desk.request = desk.request.with_(max_minutes=1.05 / 60)
-    desk.grant = grant_sweep(desk.context, desk.request, who="ana", channel=Channel.COMMAND_LINE, verified=False).grant
+    desk.grant = grant_sweep(
+        desk.context, desk.request, person=Person(who="ana", channel=Channel.COMMAND_LINE, verified=False)
+    ).grant
     desk.play(end="crash", takes_s=0.1)
     crashed = desk.run()
     assert (crashed.end, crashed.cells[0].outcome) == (SweepEnd.FAILED, Outcome.FAILED)
@@ -309,7 +313,9 @@ def test_what_a_killed_sweep_took_counts(desk: Desk, monkeypatch: pytest.MonkeyP
     """A grant of eleven seconds, and kill -9 after one: those seconds are charged, and never fewer."""
     monkeypatch.setattr(run_sweep_module, "RESERVE_S", reserve_s)
     desk.request = desk.request.with_(max_minutes=11.5 / 60)
-    desk.grant = grant_sweep(desk.context, desk.request, who="ana", channel=Channel.COMMAND_LINE, verified=False).grant
+    desk.grant = grant_sweep(
+        desk.context, desk.request, person=Person(who="ana", channel=Channel.COMMAND_LINE, verified=False)
+    ).grant
     desk.play(end="hang")
     killed(desk, after_s=1.0)
     desk.play()
@@ -322,7 +328,9 @@ def test_what_a_killed_sweep_took_counts(desk: Desk, monkeypatch: pytest.MonkeyP
 def test_a_grant_that_a_killed_sweep_used_up_sends_nothing_more(desk: Desk) -> None:
     """Five seconds were approved, and more were reserved when it was killed: dollars and minutes end there."""
     desk.request = desk.request.with_(max_minutes=5 / 60)
-    desk.grant = grant_sweep(desk.context, desk.request, who="ana", channel=Channel.COMMAND_LINE, verified=False).grant
+    desk.grant = grant_sweep(
+        desk.context, desk.request, person=Person(who="ana", channel=Channel.COMMAND_LINE, verified=False)
+    ).grant
     desk.play(end="hang")
     killed(desk, after_s=0.1)
     desk.play()
@@ -334,7 +342,9 @@ def test_a_grant_that_a_killed_sweep_used_up_sends_nothing_more(desk: Desk) -> N
 def test_dollars_are_limited(desk: Desk) -> None:
     """At 3,600 USD an hour, 3 USD are three seconds."""
     desk.request = desk.request.with_(max_usd=3.0, usd_per_h=3600.0)
-    desk.grant = grant_sweep(desk.context, desk.request, who="ana", channel=Channel.COMMAND_LINE, verified=False).grant
+    desk.grant = grant_sweep(
+        desk.context, desk.request, person=Person(who="ana", channel=Channel.COMMAND_LINE, verified=False)
+    ).grant
     assert desk.run().end is SweepEnd.USED_UP
 
 
@@ -362,7 +372,9 @@ def rates(tmp_path: Path) -> Desk:
     """One concurrency, then three request rates between one answer in 160 ms and four at once."""
     made = Desk(tmp_path)
     made.request = made.request.with_(cells=tuple(c.planned for c in RATES.cells))
-    made.grant = grant_sweep(made.context, made.request, who="ana", channel=Channel.COMMAND_LINE, verified=False).grant
+    made.grant = grant_sweep(
+        made.context, made.request, person=Person(who="ana", channel=Channel.COMMAND_LINE, verified=False)
+    ).grant
     return made
 
 
@@ -404,7 +416,7 @@ def test_the_starts_of_a_run_of_request_rates_count_against_its_minutes(rates: D
     """Five steps start workers four times more: of sixty seconds forty are load, and twenty seconds allow none at all."""
     rates.request = rates.request.with_(max_minutes=1.0)
     rates.grant = grant_sweep(
-        rates.context, rates.request, who="ana", channel=Channel.COMMAND_LINE, verified=False
+        rates.context, rates.request, person=Person(who="ana", channel=Channel.COMMAND_LINE, verified=False)
     ).grant
     assert rates.run(plan=RATES).end is SweepEnd.DONE
     sent = (rates.tmp_path / "driver" / "orders.jsonl").read_text().splitlines()[-1]
@@ -413,7 +425,7 @@ def test_the_starts_of_a_run_of_request_rates_count_against_its_minutes(rates: D
     rates.folder = rates.tmp_path / "another"
     rates.request = rates.request.with_(max_minutes=20 / 60)
     rates.grant = grant_sweep(
-        rates.context, rates.request, who="ana", channel=Channel.COMMAND_LINE, verified=False
+        rates.context, rates.request, person=Person(who="ana", channel=Channel.COMMAND_LINE, verified=False)
     ).grant
     used = rates.run(plan=RATES)
     assert used.end is SweepEnd.USED_UP
@@ -463,14 +475,14 @@ def test_request_rates_count_in_the_minutes_of_the_grant(rates: Desk) -> None:
     rates.play(step_s=0.1)
     rates.request = rates.request.with_(max_minutes=1.0)
     rates.grant = grant_sweep(
-        rates.context, rates.request, who="ana", channel=Channel.COMMAND_LINE, verified=False
+        rates.context, rates.request, person=Person(who="ana", channel=Channel.COMMAND_LINE, verified=False)
     ).grant
     done = rates.run(plan=RATES)
     assert sum(c.charged_s for c in done.cells) > 50
     again = plan_sweep(ASKED.with_(concurrencies=(4,), rates=3, contexts=(112, 113)), Known())
     rates.request = rates.request.with_(cells=tuple(c.planned for c in again.cells))
     rates.grant = grant_sweep(
-        rates.context, rates.request, who="ana", channel=Channel.COMMAND_LINE, verified=False
+        rates.context, rates.request, person=Person(who="ana", channel=Channel.COMMAND_LINE, verified=False)
     ).grant
     left = rates.run(plan=again)
     assert left.end is SweepEnd.USED_UP
@@ -480,7 +492,7 @@ def test_a_run_of_which_one_step_was_not_granted_is_not_sent(rates: Desk) -> Non
     """The load generator would send all of them."""
     rates.request = rates.request.with_(cells=rates.request.cells[:-1])
     rates.grant = grant_sweep(
-        rates.context, rates.request, who="ana", channel=Channel.COMMAND_LINE, verified=False
+        rates.context, rates.request, person=Person(who="ana", channel=Channel.COMMAND_LINE, verified=False)
     ).grant
     assert [c.id for c in rates.run(plan=RATES).cells] == ["c112-o16-n4"]
     assert orders(rates) == 1

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from agent.app.models import model_use
-from agent.core.decision.decision import Channel, Choice, Decision, Vote
+from agent.core.decision.decision import Channel, Choice, Decision, Person, Vote
 from agent.core.diagnosis.model_request import Spend
 from agent.core.incident.command import Command
 from agent.core.incident.incident import Event, Incident
@@ -92,9 +92,7 @@ class People:
             service=places.opening(sim.course.stories[0])[0],
             actions=(action,),
             why="asked in a simulation",
-            who=f"asker-{number % 2}",
-            channel=Channel.COMMAND_LINE,
-            verified=False,
+            by=Person(who=f"asker-{number % 2}", channel=Channel.COMMAND_LINE, verified=False),
             supersede=number % 3 == 0,
         )
         heard: Incident | SreError | None
@@ -130,9 +128,7 @@ class People:
         asked = CommandRequest(
             incident=incident.id,
             command=command,
-            who=who,
-            channel=Channel.CONSOLE,
-            verified=False,
+            by=Person(who=who, channel=Channel.CONSOLE, verified=False),
             text="so",
             plan_digest=incident.plan.digest if incident.plan is not None and command is Command.DONE else None,
         )
@@ -153,9 +149,7 @@ class People:
         word = DecisionRequest(
             plan=one.plan,
             answer=one.answer,
-            who=one.who,
-            channel=channel,
-            verified=one.proved,
+            by=Person(who=one.who, channel=channel, verified=one.proved),
             withdraw=one.withdraw,
         )
         try:

@@ -6,7 +6,7 @@ from typing import Final
 from flask import Flask, Response, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
-from agent.entrypoints.console.identity import Person
+from agent.core.decision.decision import Person
 from agent.entrypoints.console.page_context import PageContext, answer_page, page, viewer_of, who_asks
 from agent.entrypoints.console.permission import may_not_operate
 from agent.entrypoints.console.posted_form import failed, form_refusal, form_token, operator_of, refused
@@ -52,7 +52,7 @@ def _page(console: PageContext, person: Person) -> Response:
         stands, unknown = KillSwitch(on=False), error.why  # the one form is then the one that stops
     turn = "off" if stands.on else "on"
     about = _about(on=not stands.on, stands=stands)
-    barred = "" if viewer.by_token and not person.name else may_not_operate(console.world, person)
+    barred = "" if viewer.by_token and not person.who else may_not_operate(console.world, person)
     return page(
         console,
         "kill_switch.html",
@@ -64,7 +64,7 @@ def _page(console: PageContext, person: Person) -> Response:
         turn=turn,
         token=form_token(console, viewer.cookie, FORM, about, person),
         barred=barred,
-        by_token=viewer.by_token and not person.name,
+        by_token=viewer.by_token and not person.who,
     )
 
 

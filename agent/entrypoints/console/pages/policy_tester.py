@@ -6,10 +6,10 @@ from typing import Final
 from flask import Request
 from pydantic import Field, ValidationError
 
+from agent.core.decision.decision import Person
 from agent.core.decision.limit_use import limit_uses
 from agent.core.value import Value
 from agent.entrypoints.console.change_form import LIFECYCLE, RESTART, Typed, actions_typed
-from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.page_context import PageContext, load_or_none
 from agent.errors import InputRejected, SreError
 from agent.ports.stage_context import StageContext
@@ -85,7 +85,7 @@ def answer(console: PageContext, question: PolicyQuestion, now: datetime, person
     try:
         at = _time(question.at) or now
         subject = _subject(console, question)
-        subject = _completed(world, subject, at) if person.name else subject.with_(local=world.local)
+        subject = _completed(world, subject, at) if person.who else subject.with_(local=world.local)
         rows = explain(world.rules.policy, subject, at=at, by=question.by or None)
     except SreError as error:
         return PolicyAnswer(wrong=f"{error.why}. {error.hint[:1].upper()}{error.hint[1:]}.")

@@ -11,8 +11,8 @@ from flask import Flask, Response, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from agent.app import App
+from agent.core.decision.decision import Person
 from agent.core.value import Value
-from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.page_context import PageContext, answer_page, page, viewer_of, who_asks
 from agent.entrypoints.console.permission import may_not_operate
 from agent.entrypoints.console.posted_form import failed, form_refusal, form_token, operator_of, refused
@@ -74,7 +74,7 @@ def add_queue(app: Flask, console: PageContext, view: QueueView | None) -> None:
     def queue() -> Response:
         person, now = who_asks(console), console.world.clock.now()
         viewer = viewer_of(console, person)
-        by_token = viewer.by_token and not person.name
+        by_token = viewer.by_token and not person.who
         barred = "" if by_token else may_not_operate(console.world, person)
         letters = view.letters() if view is not None else ()
         shown = [
@@ -93,7 +93,7 @@ def add_queue(app: Flask, console: PageContext, view: QueueView | None) -> None:
             waiting=_waiting(view),
             oldest_s=console.queue_age_s(),
             letters=shown,
-            bodies=bool(person.name),
+            bodies=bool(person.who),
             published=command_to_publish,
             barred=barred,
             by_token=by_token,
@@ -133,7 +133,7 @@ def _deliver(console: PageContext, view: QueueView | None, person: Person, key: 
 def _record(world: StageContext, operator: Person, letter: DeadLetter, at: datetime) -> None:
     incident = letter.attributes.get("incident", "")
     body = f"{letter.topic} {letter.key}: {letter.reason}"
-    world.control_store().append(at=at, kind="dead_letter.redelivery", incident=incident, who=operator.name, body=body)
+    world.control_store().append(at=at, kind="dead_letter.redelivery", incident=incident, who=operator.who, body=body)
 
 
 def _gone(why: str) -> StateConflict:

@@ -6,9 +6,8 @@ from typing import Final
 from flask import Flask, Response, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
-from agent.core.decision.decision import Choice
+from agent.core.decision.decision import Choice, Person
 from agent.entrypoints.console import answer_result
-from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.page_context import PageContext, answer_page, page, viewer_of, who_asks
 from agent.entrypoints.console.posted_form import failed, form_refusal, form_token, operator_of, refused
 from agent.errors import NotFound, SreError
@@ -64,24 +63,17 @@ def _add_one(app: Flask, console: PageContext) -> None:
 
 
 def _word(console: PageContext, person: Person, sweep_id: str, answer: Choice) -> SweepAnswer:
-    if not person.name:
+    if not person.who:
         person = operator_of(console, person)
-    return SweepAnswer(
-        sweep=sweep_id,
-        answer=answer,
-        who=person.name,
-        channel=person.channel,
-        verified=person.verified,
-        why=request.form.get("why", "").strip()[:WHY_CHARS],
-    )
+    return SweepAnswer(sweep=sweep_id, answer=answer, by=person, why=request.form.get("why", "").strip()[:WHY_CHARS])
 
 
 def _page(console: PageContext, person: Person, asked: AskedSweep) -> Response:
     world, asking, viewer = console.world, asked.sweep.request, viewer_of(console, person)
-    by_token, objection = viewer.by_token and not person.name, ""
+    by_token, objection = viewer.by_token and not person.who, ""
     if asked.waits and not by_token:
-        who, channel, verified = person.name, person.channel, person.verified
-        objection = may_not_answer(world, asking, who=who, channel=channel, verified=verified)
+        who, channel, verified = person.who, person.channel, person.verified
+        objection = may_not_answer(world, asking, person=Person(who=who, channel=channel, verified=verified))
     return page(
         console,
         "sweep.html",
@@ -90,7 +82,7 @@ def _page(console: PageContext, person: Person, asked: AskedSweep) -> Response:
         asked=asked,
         plan=world.rules.redact("\n".join(plan_lines(asked.sweep))),
         objection=objection,
-        own=bool(person.name) and person.name.casefold() == asking.asker.casefold(),
+        own=bool(person.who) and person.who.casefold() == asking.asker.casefold(),
         token=form_token(console, viewer.cookie, FORM, asking.id, person),
         by_token=by_token,
     )

@@ -14,7 +14,7 @@ from agent.adapters.load.sweep_folder import SweepFolder, read_cells
 from agent.adapters.platform.host.state_file import StateFile
 from agent.adapters.platform.rehearsal.template import stamped
 from agent.app import build_app
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.service.serving import ServingConfig
 from agent.core.sweep.cell import Bound, Outcome
 from agent.core.value import digest
@@ -293,8 +293,8 @@ def test_an_approval_given_elsewhere_lets_it_run(
     def answers(choice: Choice):
         def answer(_: float) -> None:
             waiting = [each.sweep.request.id for each in asked_sweeps(context) if each.waits]
-            word = {"who": "ada", "channel": Channel.CONSOLE, "verified": False, "why": "the demo is on"}
-            answer_sweep(context, SweepAnswer(sweep=waiting[0], answer=choice, **word))
+            by = Person(who="ada", channel=Channel.CONSOLE, verified=False)
+            answer_sweep(context, SweepAnswer(sweep=waiting[0], answer=choice, by=by, why="the demo is on"))
 
         return answer
 

@@ -10,7 +10,7 @@ from agent.core.change.execution import Effect, EffectKind, EffectState, Executi
 from agent.core.change.request import ChangeRequest, request_id, request_key
 from agent.core.change.startup_figures import Figure, Observed
 from agent.core.change.verification import Check, Measurement, Verdict, Verification
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.decision.policy import Policy
 from agent.core.diagnosis.diagnosis import Diagnosis, DiagnosisSource, Evidence, ModelExplanation
 from agent.core.incident.incident import CorrelatedSignal, Incident, Times, incident_id, plan_id
@@ -358,7 +358,10 @@ class Stage:
     def said(self, incident: Incident, answer: Choice, who: str = "maria", why: str = "") -> Incident:
         self.clock.step(20)
         word = DecisionRequest(
-            plan=incident.plan.id, answer=answer, who=who, channel=Channel.COMMAND_LINE, verified=False, why=why
+            plan=incident.plan.id,
+            answer=answer,
+            by=Person(who=who, channel=Channel.COMMAND_LINE, verified=False),
+            why=why,
         )
         plan_to_decision(self.world, word)
         return self.world.store.load(incident.id)

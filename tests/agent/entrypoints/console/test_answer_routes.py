@@ -4,10 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from agent.core.decision.decision import Channel, Choice, check_receipt
+from agent.core.decision.decision import Channel, Choice, Person, check_receipt
 from agent.core.decision.policy import Approver, Policy
 from agent.core.incident.phase import Phase
-from agent.entrypoints.console.identity import Person
 from agent.errors import DependencyFailed
 from agent.ports.control import KillSwitch
 from agent.stages.plan_to_decision import plan_to_decision
@@ -22,7 +21,7 @@ class Known:
         self.name = name
 
     def person(self, headers):
-        return Person(name=self.name, verified=True)
+        return Person(who=self.name, channel=Channel.CONSOLE, verified=True)
 
 
 def text(response):
@@ -324,7 +323,7 @@ def test_where_decide_is_another_service_this_one_writes_nothing(stage, browser_
     heard = []
     ada = browser_of(stage.world, decide=heard.append)
     ada.answer(incident.plan, "approve")
-    assert [(w.plan, w.plan_digest, w.who) for w in heard] == [(incident.plan.id, incident.plan.digest, "ada")]
+    assert [(w.plan, w.plan_digest, w.by.who) for w in heard] == [(incident.plan.id, incident.plan.digest, "ada")]
     assert stage.world.store.load(incident.id).version == incident.version
 
 

@@ -4,11 +4,10 @@ import html
 import re
 from dataclasses import replace
 
-from agent.core.decision.decision import Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.decision.policy import Approver, Policy
 from agent.core.incident.command import Command
 from agent.core.incident.phase import Phase
-from agent.entrypoints.console.identity import Person
 
 
 def forms(browser, incident, **query):
@@ -134,7 +133,7 @@ class Proved:
         self.name = name
 
     def person(self, _headers):
-        return Person(name=self.name, verified=True)
+        return Person(who=self.name, channel=Channel.CONSOLE, verified=True)
 
 
 def test_a_reader_whom_policy_does_not_name_for_the_service_may_do_nothing(stage, browser_of):

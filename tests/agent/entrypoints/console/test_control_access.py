@@ -3,14 +3,15 @@
 import pytest
 from flask import Flask
 
+from agent.core.decision.decision import Channel, Person
 from agent.core.incident.phase import Phase
 from agent.entrypoints.console import control_access
 from agent.entrypoints.console.control_access import ControlThroughDecide
-from agent.entrypoints.console.identity import ASSERTION, Person
+from agent.entrypoints.console.identity import ASSERTION
 from agent.errors import DependencyFailed, PolicyRefused, SreError
 from agent.settings import Settings
 
-ADA = Person(name="ada@example.com", verified=True)
+ADA = Person(who="ada@example.com", channel=Channel.CONSOLE, verified=True)
 
 
 @pytest.fixture
@@ -41,7 +42,12 @@ def test_a_visitor_who_is_no_approver_reads_the_switch_and_turns_nothing(desk, a
     with visit("eve@example.com"):
         assert access.kill_switch().on is False
         with pytest.raises(PolicyRefused, match="names no approver"):
-            access.turn(Person(name="ada@example.com", verified=True), on=True, why="fire", at=desk.now())
+            access.turn(
+                Person(who="ada@example.com", channel=Channel.CONSOLE, verified=True),
+                on=True,
+                why="fire",
+                at=desk.now(),
+            )
         with pytest.raises(PolicyRefused):
             access.audit(10, None)
     assert not desk.stage.world.control.kill_switch().on

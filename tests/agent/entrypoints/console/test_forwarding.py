@@ -10,7 +10,7 @@ import requests
 from werkzeug.serving import make_server
 
 from agent.adapters.google.key_set import KeySet
-from agent.core.decision.decision import Channel
+from agent.core.decision.decision import Channel, Person
 from agent.core.incident.command import Command
 from agent.core.incident.phase import Phase
 from agent.entrypoints.console.app import make_app
@@ -255,7 +255,9 @@ def test_what_is_done_about_an_incident_is_done_by_decide(front, desk, served):
 
 def test_without_an_address_of_decide_nothing_is_done(desk):
     asked = CommandRequest(
-        incident=desk.incident.id, command=Command.ACKNOWLEDGE, who="ada", channel=Channel.CONSOLE, verified=True
+        incident=desk.incident.id,
+        command=Command.ACKNOWLEDGE,
+        by=Person(who="ada", channel=Channel.CONSOLE, verified=True),
     )
     with pytest.raises(PolicyRefused, match="DECIDE_URL is unset"):
         Forwarding(Settings()).carry_out(asked)

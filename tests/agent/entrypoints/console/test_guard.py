@@ -2,9 +2,10 @@
 
 import pytest
 
+from agent.core.decision.decision import Channel, Person
 from agent.core.decision.policy import Approver, Policy
 from agent.entrypoints.console.app import make_app
-from agent.entrypoints.console.identity import IapPerson, Person
+from agent.entrypoints.console.identity import IapPerson
 from agent.errors import SettingsRejected
 from agent.settings import Settings
 
@@ -113,7 +114,7 @@ class Proxied:
     local = False
 
     def person(self, headers):
-        return Person(name="ada@example.com", verified=True)
+        return Person(who="ada@example.com", channel=Channel.CONSOLE, verified=True)
 
 
 @pytest.mark.parametrize(

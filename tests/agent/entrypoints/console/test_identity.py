@@ -69,7 +69,7 @@ def iap(keys=None):
 
 def test_a_good_assertion_names_the_person_as_verified():
     person = iap().person(Headers({ASSERTION: signed()}))
-    assert (person.name, person.verified) == ("ada@example.com", True)
+    assert (person.who, person.verified) == ("ada@example.com", True)
 
 
 def test_the_plain_headers_of_the_proxy_are_nobody():
@@ -223,7 +223,7 @@ def test_keys_that_cannot_be_had_are_no_yes():
 
 def test_the_local_operator_is_the_same_whatever_headers_claim():
     person = LocalOperator("ada").person(Headers({ASSERTION: signed(), "X-Forwarded-User": "root"}))
-    assert (person.name, person.verified) == ("ada", False)
+    assert (person.who, person.verified) == ("ada", False)
 
 
 def test_iap_keys_expire_with_the_assertion_not_before():

@@ -2,9 +2,8 @@
 
 import pytest
 
-from agent.core.decision.decision import Choice
+from agent.core.decision.decision import Choice, Person
 from agent.core.incident.phase import Phase
-from agent.entrypoints.console.identity import Person
 from agent.errors import PolicyRefused
 
 

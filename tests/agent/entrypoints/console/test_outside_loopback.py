@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from agent.core.decision.decision import Channel
+from agent.core.decision.decision import Channel, Person
 from agent.core.decision.policy import Approver, Policy
 from agent.core.incident.phase import Phase
-from agent.entrypoints.console.identity import Person
 from agent.errors import InputRejected
 from agent.settings import Settings
 
@@ -17,9 +16,9 @@ OUTSIDE = Settings(platform="cloud_run:p", bind="0.0.0.0", public_url="https://s
 
 def named(token):
     if token == "of-ada":
-        return Person(name=ADA, verified=True, channel=Channel.KUBERNETES)
+        return Person(who=ADA, channel=Channel.KUBERNETES, verified=True)
     if token == "of-eve":
-        return Person(name="eve", verified=True, channel=Channel.KUBERNETES)
+        return Person(who="eve", channel=Channel.KUBERNETES, verified=True)
     raise InputRejected("the Kubernetes token was refused", why="it is no token", hint="get a fresh one")
 
 

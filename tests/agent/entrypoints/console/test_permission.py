@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.decision.policy import Approver, Mode, Policy, Rule
-from agent.entrypoints.console.identity import Person
 from agent.entrypoints.console.permission import may_not_approve, may_not_decide
 from agent.errors import PolicyRefused
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 
-ADA = Person(name="ada@example.com", verified=True)
+ADA = Person(who="ada@example.com", channel=Channel.CONSOLE, verified=True)
 
 
 def under(stage, made):
@@ -40,7 +39,12 @@ def test_everybody_else_may_not(stage, made):
 
 
 def test_the_operator_of_this_machine_may_without_a_list(stage):
-    assert may_not_decide(under(stage, Policy()), Person(name="ada", verified=False), stage.waiting().plan) == ""
+    assert (
+        may_not_decide(
+            under(stage, Policy()), Person(who="ada", channel=Channel.CONSOLE, verified=False), stage.waiting().plan
+        )
+        == ""
+    )
 
 
 NEVER = Rule(services=("gemma4-*",), kinds=("set_*",), mode=Mode.NEVER)
@@ -65,9 +69,7 @@ def test_the_page_offers_to_approve_exactly_what_decide_takes(stage, asked_by, r
     objection = may_not_approve(world, ADA, incident, incident.plan)
     assert says in objection
     assert may_not_decide(world, ADA, incident.plan) == ""
-    word = DecisionRequest(
-        plan=incident.plan.id, answer=Choice.APPROVE, who=ADA.name, channel=Channel.CONSOLE, verified=True
-    )
+    word = DecisionRequest(plan=incident.plan.id, answer=Choice.APPROVE, by=ADA)
     if says:
         with pytest.raises(PolicyRefused, match=says):
             plan_to_decision(world, word)
@@ -77,4 +79,4 @@ def test_the_page_offers_to_approve_exactly_what_decide_takes(stage, asked_by, r
 
 def test_an_unproven_name_is_offered_nothing_where_it_does_not_count(stage):
     away = replace(under(stage, Policy()), local=False)
-    assert may_not_decide(away, Person(name="ada", verified=False), stage.waiting().plan)
+    assert may_not_decide(away, Person(who="ada", channel=Channel.CONSOLE, verified=False), stage.waiting().plan)

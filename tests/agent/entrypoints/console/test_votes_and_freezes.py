@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
+from agent.core.decision.decision import Channel, Person
 from agent.core.decision.freeze import Freeze
 from agent.core.decision.policy import Approver, Mode, Policy, Rule
 from agent.core.incident.phase import Phase
-from agent.entrypoints.console.identity import Person
 from agent.ports.store import Change
 from agent.presentation.freeze_text import policy_line
 from agent.stages.ask import approvals_for
@@ -37,7 +37,7 @@ class Known:
         self.name = name
 
     def person(self, _headers):
-        return Person(name=self.name, verified=True)
+        return Person(who=self.name, channel=Channel.CONSOLE, verified=True)
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def read(body, header=None, secrets=(SECRET,), now=NOW):
 
 def test_an_acknowledgement_there_is_one_here_by_the_identity_of_pagerduty():
     asked = acknowledgement(read(event()), lambda: True)
-    assert (asked.incident, asked.command, asked.who) == ("inc-0123456789ab", Command.ACKNOWLEDGE, "pagerduty")
+    assert (asked.incident, asked.command, asked.by.who) == ("inc-0123456789ab", Command.ACKNOWLEDGE, "pagerduty")
     assert asked.text == "acknowledged there by Tenex Engineer"
 
 

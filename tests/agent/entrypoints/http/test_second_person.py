@@ -9,13 +9,12 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from agent.core.decision.decision import Vote
+from agent.core.decision.decision import Channel, Person, Vote
 from agent.core.decision.freeze import Freeze
 from agent.core.decision.policy import Approver, Mode, Policy, Rule
 from agent.core.decision.signed_request import standard_headers, webhook_secret
 from agent.core.incident.phase import Phase
 from agent.entrypoints.console.app import make_app
-from agent.entrypoints.console.identity import Person
 from agent.presentation.slack_card import APPROVE
 from tests.agent.entrypoints.console.conftest import SETTINGS, Browser
 from tests.http_door import asked
@@ -42,7 +41,7 @@ class Known:
         self.name = name
 
     def person(self, _headers):
-        return Person(name=self.name, verified=True)
+        return Person(who=self.name, channel=Channel.CONSOLE, verified=True)
 
 
 class Doors:

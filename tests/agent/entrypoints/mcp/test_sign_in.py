@@ -12,7 +12,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from agent.adapters.clock import SystemClock
 from agent.adapters.google.key_set import KeySet
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.incident.phase import Phase
 from agent.entrypoints.mcp import serve
 from agent.entrypoints.operator_client.local import open_operator_client
@@ -90,15 +90,13 @@ def test_a_proposal_is_that_of_the_bearer_who_then_cannot_approve_it(signed, tok
     word = DecisionRequest(
         plan=life.plan.id,
         answer=Choice.APPROVE,
-        who=tokens.ADA,
-        channel=Channel.COMMAND_LINE,
-        verified=True,
+        by=Person(who=tokens.ADA, channel=Channel.COMMAND_LINE, verified=True),
         why="",
         plan_digest=life.plan.digest,
     )
     with pytest.raises(PolicyRefused, match="asked for"):
         plan_to_decision(context, word)
-    assert plan_to_decision(context, replace(word, who="ben@example.com")).who == "ben@example.com"
+    assert plan_to_decision(context, replace(word, by=word.by.with_(who="ben@example.com"))).who == "ben@example.com"
 
 
 def test_whom_policy_does_not_name_may_look_and_not_ask(signed, tokens):

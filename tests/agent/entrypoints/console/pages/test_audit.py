@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel, Choice, Person
 from agent.entrypoints.console.pages import audit as module
 from agent.settings import Settings
 from agent.stages.decide_sweep import SweepAnswer, answer_sweep, ask_sweep
@@ -55,8 +55,8 @@ def test_a_reason_in_the_form_of_a_decision_stays_a_reason_and_none_breaks_the_p
 def test_a_load_measurement_is_said_in_words_and_leads_to_its_page(stage, browser):
     sweep = a_sweep(asker="ada", verified=False, made_at=stage.world.clock.now())
     ask_sweep(stage.world, sweep)
-    answer = {"who": "ada", "channel": Channel.CONSOLE, "verified": False, "why": ""}
-    answer_sweep(stage.world, SweepAnswer(sweep=sweep.request.id, answer=Choice.APPROVE, **answer))
+    by = Person(who="ada", channel=Channel.CONSOLE, verified=False)
+    answer_sweep(stage.world, SweepAnswer(sweep=sweep.request.id, answer=Choice.APPROVE, by=by))
     page = browser.get("/audit").get_data(as_text=True)
     bounds = f"load measurement of {sweep.request.service}, at most 20 minutes and 1 USD, through"
     assert page.count(bounds) == 2

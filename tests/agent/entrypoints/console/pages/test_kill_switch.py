@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from agent.core.decision.decision import Channel
+from agent.core.decision.decision import Channel, Person
 from agent.core.decision.policy import Approver, Policy
 from agent.entrypoints.console.control_access import ControlHere
-from agent.entrypoints.console.identity import Person
 from agent.errors import DependencyFailed, PolicyRefused
 from agent.ports.control import KillSwitch
 from agent.settings import Settings
@@ -141,7 +140,7 @@ class Known:
     local = False
 
     def __init__(self, name: str) -> None:
-        self._person = Person(name=name, verified=True, channel=Channel.CONSOLE)
+        self._person = Person(who=name, channel=Channel.CONSOLE, verified=True)
 
     def person(self, headers):
         return self._person
