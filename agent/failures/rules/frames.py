@@ -88,7 +88,7 @@ _FEATURES = (
     *("speculative", "prefix caching", "chunked prefill", "async scheduling", "cudagraph", "cuda graph", "lora"),
     *("eplb", "parallelism", "parallel_size", "sequence-parallel", "parallel is not", "pipeline parallel"),
     *("tensor parallel", "data parallel", "expert parallel", "context parallel", "logits processor"),
-    *("elastic ep", "structured output backend", "vit attention"),
+    *("elastic ep", "structured output backend", "vit attention", "kv connector", "dcp ", "pcp "),
 )
 """What a flag turns on: of 139 texts in vLLM 0.10 to 0.33 that call one of them unsupported, all end without it."""
 
@@ -105,7 +105,7 @@ def frames(case: RuleInput) -> Ruling:
     if calls and _SETTINGS.holds(*calls[-1]):
         return _refused_setting(case)
     starting = case.phase is not Phase.SERVING and not _serves(calls)
-    if starting and calls and _CONNECTOR.holds(*calls[-1]) and case.has(*_REFUSES):
+    if starting and calls and (_CONNECTOR.holds(*calls[-1]) or _makes_loader(*calls[-1])) and case.has(*_REFUSES):
         return Ruling(class_=_CONNECTOR.class_, fixes=_CONNECTOR.fixes)
     work = _innermost(calls)
     if work is _MODEL_CODE and case.phase is Phase.SERVING:
@@ -156,6 +156,11 @@ def _calls(case: RuleInput) -> list[tuple[str, str]]:
     """File and function of the frames of the last traceback above the decisive line, outermost first."""
     above = case.text.partition(case.line)[0] if case.line else ""
     return _CALL.findall(above.rpartition(TRACEBACK.lower())[2])[-_CALLS_SHOWN:]
+
+
+def _makes_loader(file: str, function: str) -> bool:
+    """Whether it is the constructor of a weight loader: it reads settings, and no weights yet."""
+    return "model_loader/" in file and function == "__init__"
 
 
 def _serves(calls: list[tuple[str, str]]) -> bool:

@@ -298,6 +298,7 @@ def test_phase_unknown_has_no_class_by_phase_of_its_own(catalogue: FailureCatalo
         "ValueError: LoRA rank `r` must be a positive integer, got 0.",
         "ValueError: sliding_window must be a positive integer",
         "ValueError: Following weights were not initialized from checkpoint: {'lamp.weight'}",
+        "google.auth.exceptions.DefaultCredentialsError: Your default credentials were not found.",
     ],
 )
 def test_words_of_a_refusal_that_do_not_say_whose_it_is_are_not_certain(matcher: Matcher, said: str) -> None:
@@ -313,6 +314,21 @@ TEXTS = json.loads((Path(__file__).parents[1] / "texts.json").read_text(encoding
 @pytest.mark.parametrize("row", TEXTS, ids=[f"{n}-{row['class']}" for n, row in enumerate(TEXTS)])
 def test_texts_written_from_the_sources_get_their_class(matcher: Matcher, row: dict[str, str]) -> None:
     assert classify(matcher, row["text"]).class_ == row["class"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "JuiceFS is mounted at /lamps",
+        "blobfuse2: starting blobfuse2 version 2.4.1, mounting container lamps at /mnt/lamps",
+        "fusermount3: failed to unmount /lamps: Device or resource busy",
+        "methodName=storage.objects.list principal=lamp-sa status=OK",
+        "googleapi: Error 403: Required 'compute.instances.get' permission for 'projects/lamp', forbidden",
+        "[RunAI Streamer] Overall time to stream 12.8 GiB of all files: 9.1s (runai_model_streamer)",
+    ],
+)
+def test_the_name_of_what_mounts_or_streams_a_bucket_is_no_failure(matcher: Matcher, said: str) -> None:
+    assert classify(matcher, said).class_ is FailureClass.UNKNOWN
 
 
 @pytest.mark.parametrize(
