@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -22,10 +21,11 @@ from agent.catalogue.fit_entries import (
     variant_of,
     version_from_entry,
 )
+from agent.catalogue.stored_as_named import stored_as_named
 from agent.errors import InputRejected
 from agent.fit.flags.flags import Flags, typed_flag_names
-from agent.fit.memory.weights import device_tensors, stored_bytes
-from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, QuantFacts, TensorGroup, VersionRules
+from agent.fit.memory.weights import stored_bytes
+from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, VersionRules
 
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(?:(\d+)|x))?((?:\.?(?:post|dev|rc|a|b)\d*|\.\d+|[-+ ].*)*)")
 """Two or three numbers, then what builds append: 0.10.1.1, 0.19.2rc1.dev134+gfe9c3d6c5, 0.8.5.post1."""
@@ -46,20 +46,6 @@ _NOISE = frozenset([
     "mobile", "local", "mount", "g64", "compressed", "tensors", "text", "asym", "sym", "w4", "a16",
     "mtp",
 ])  # fmt: skip
-
-_WIDE_RECURRENT = 0.3
-"""Publishers of four-bit checkpoints leave recurrent layers in 16 bits."""
-
-_WIDE_EXPERTS, _NARROW_REST = 0.17, 0.12
-"""With experts beside them they mostly quantise the experts alone: Qwen 3 Next 80B and Qwen 3.5 122B as AWQ print 22.53
-and 36.73 GiB on each of two cards (0.13.0, 0.16.1), 35B-A3B as GPTQ 21.05. In NVFP4 recurrent layers alone stay wide:
-70.47 GiB for the 122B (Sehyo), 21.86 for Qwen 3.6 35B-A3B (RedHatAI). One layer in ten of the experts wider is the
-heaviest that was seen (QuantTrio, Qwen 3.6 35B-A3B as AWQ: 11.62 GiB on each of two), everything narrow the lightest
-that can be. NVIDIA's own checkpoints quantise every linear layer."""
-
-_BEYOND_SHAPE = 0.04
-"""Twice what was seen beyond that share: GLM 4.7 Flash as FP8-Dynamic (unsloth) prints 30.8 GiB where all linear layers
-in 8 bits are 28.8 (0.30.0), 7 % more, and 5 % of them stand beside its experts."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,7 +90,7 @@ class ModelCatalogue:
         if found := self.by_shape.get(_shape(last)):
             bases = (self.by_name.get(wanted.rsplit("-", words)[0]) for words in (1, 2))
             found = next((base for base in bases if base is not None and base.name == found.name), found)
-            return self._requantised(name, last, found)
+            return stored_as_named(found, name, self.schemes)
         if "gguf" in last:
             base = self.by_shape.get(_shape(_PACKED.sub("", last)))
             raise InputRejected(
@@ -135,39 +121,6 @@ class ModelCatalogue:
             return self.find(name)
         except InputRejected:
             return None
-
-    def _requantised(self, name: str, last: str, base: ModelFacts) -> ModelFacts:
-        """The size that a name resembles, stored as the name announces; what a name leaves open widens its high end."""
-        taken_as = f"{name} is taken as {base.name}"
-        announced = {scheme.facts: words for scheme in self.schemes.values() if (words := scheme.words_in(last))}
-        if {facts.scheme for facts in announced} <= {base.quant.scheme}:
-            return replace(base, name=name, assumptions=(*base.assumptions, taken_as))
-        chosen = next(iter(announced))
-        widest = max(facts.bytes_per_param for facts in announced)
-        if not any(re.search(r"\d", word) for words in announced.values() for word in words):
-            widest = max(widest, self.schemes[chosen.scheme].untold)
-        heavier = max(chosen.heavier, widest / chosen.bytes_per_param - 1)
-        others = name.partition("/")[0].lower() != base.name.partition("/")[0].lower()
-        if others and 1 <= chosen.bytes_per_param < chosen.base_bytes_per_param:
-            heavier = max(heavier, _wide_beside_experts(base, chosen))
-        uncertainty = max(0.03, chosen.uncertainty)
-        if chosen.bytes_per_param < 1 and any(layer.recurrent is not None for layer in base.layers):
-            if any(layer.experts for layer in base.layers) and not name.lower().startswith("nvidia/"):
-                narrow = chosen.groups - {TensorGroup.RECURRENT} if chosen.scheme == "nvfp4" else {TensorGroup.EXPERTS}
-                chosen = replace(chosen, groups=chosen.groups & narrow)
-                heavier, uncertainty = max(heavier, _WIDE_EXPERTS), max(uncertainty, _NARROW_REST)
-            else:
-                heavier = max(heavier, _WIDE_RECURRENT)
-        groups = ", ".join(sorted(chosen.groups)) or "all tensors"
-        note = f"{taken_as} stored as {chosen.scheme} in {groups}, by its name"
-        return replace(
-            base,
-            name=name,
-            quant=replace(chosen, uncertainty=uncertainty, heavier=heavier),
-            checkpoint_bytes=None,
-            served_bytes=None,
-            assumptions=(*base.assumptions, note),
-        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -374,18 +327,6 @@ def _load_versions(document: dict[str, Any]) -> tuple[VersionRules, ...]:
         mistakes.found.append("it names no version")
     mistakes.refuse()
     return tuple(sorted(versions, key=lambda rules: _numbers(rules.version)))
-
-
-def _wide_beside_experts(base: ModelFacts, chosen: QuantFacts) -> float:
-    """The share by which it is heavier where all beside the experts stays wide, as some leave it; 0 without experts."""
-    params = Counter[TensorGroup]()
-    for tensor in device_tensors(base, Flags()):
-        if tensor.group in chosen.groups:
-            params[tensor.group] += tensor.stored_params
-    if not params[TensorGroup.EXPERTS]:
-        return 0.0
-    beside = 1 - params[TensorGroup.EXPERTS] / params.total()
-    return beside * (chosen.base_bytes_per_param / chosen.bytes_per_param - 1) + _BEYOND_SHAPE
 
 
 def _numbers(version: str) -> tuple[int, int, int]:

@@ -244,9 +244,9 @@ def _judge_dated(
 
 def _graphs_narrow_experts(model: ModelFacts, accelerator: AcceleratorFacts, run: Effective) -> bool:
     """GLM 4.7 over four workstation cards left 1.7 of 15.9 GiB beside weights and pool (0.15.1, utilisation 0.9)."""
-    narrow = model.quant.scheme == "nvfp4" and TensorGroup.EXPERTS in model.quant.groups
+    has_experts = TensorGroup.EXPERTS in model.quant.groups and any(layer.experts for layer in model.layers)
     on_workstation = accelerator.kind is AcceleratorKind.CUDA and accelerator.supports(_WORKSTATION)
-    return narrow and on_workstation and run.largest_captured > _FEW_GRAPHS
+    return model.quant.scheme == "nvfp4" and has_experts and on_workstation and run.largest_captured > _FEW_GRAPHS
 
 
 def _judge_lengths(model: ModelFacts, flags: Flags, run: Effective, needs: Needs, findings: _Findings) -> None:

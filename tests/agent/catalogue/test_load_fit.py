@@ -147,6 +147,18 @@ def test_eight_bits_by_others_may_leave_all_but_the_experts_wide(catalogue, base
     assert least < quant.heavier < least + 0.06
 
 
+def test_recurrent_layers_stay_wide_in_eight_bits_by_redhat_and_may_by_others(catalogue):
+    """Qwen 3.5 4B as FP8-dynamic printed 5.67 GiB by 0.21.0 without its tower (index id 55881767832)."""
+    rules, flags = catalogue.rules("0.21.0"), parse_flags("--language-model-only")
+    redhat, others, own = (
+        plan_weights(catalogue.models.find(name), flags, rules, batched_tokens=2048).loaded
+        for name in ("RedHatAI/Qwen3.5-4B-FP8-dynamic", "someone/Qwen3.5-4B-FP8", "Qwen/Qwen3.5-4B-FP8")
+    )
+    assert redhat.best / GIB == pytest.approx(5.67, rel=0.02)
+    assert others.best == own.best < 0.9 * redhat.best
+    assert own.high < redhat.best < others.high
+
+
 def test_without_experts_eight_bits_are_eight_bits(catalogue):
     assert catalogue.models.find("someone/Qwen3-32B-FP8-dynamic").quant.heavier == 0
 

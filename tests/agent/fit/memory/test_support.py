@@ -190,6 +190,12 @@ def test_graphs_of_experts_in_nvfp4_are_a_doubt_on_workstation_cards_before_0_19
     assert any("graphs of NVFP4 experts" in told for told in report.assumptions) is (fits is None)
 
 
+def test_graphs_of_a_dense_model_in_nvfp4_are_counted(ask):
+    """Llama 3.1 8B printed 5.65 GiB and a pool of 7.33 on an RTX 5070 Ti by 0.13.0 (index id 55618277543)."""
+    report = ask("local/Llama-3.1-8B-Instruct-NVFP4", "nvidia-rtx-5070-ti", "--max-model-len 4096", vllm="0.13.0")
+    assert report.fits is True
+
+
 def test_quantising_at_load_is_counted_and_safe_only_where_8_bit_floats_are_native(ask):
     plain, narrow, older = (
         ask("Qwen/Qwen3-8B", card, f"--max-model-len 8192 {flags}")
