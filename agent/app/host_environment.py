@@ -155,14 +155,14 @@ def add_service(settings: Settings, config: ServingConfig, name: str | None, *, 
         raise InputRejected(
             "the server is not watched",
             why=f"--model says {model!r} and the command says {word!r}",
-            hint="leave --model out; it is for a command that does not name its model",
+            hint="remove --model; it is for a command that does not name its model",
         )
     word = word or model
     if word is None:
         raise InputRejected(
             "the server is not watched",
             why="the command names no model",
-            hint="say: sre-agent watch -- vllm serve MODEL, or name it: sre-agent watch --model MODEL -- ./serve.sh",
+            hint="run: sre-agent watch -- vllm serve MODEL, or name it: sre-agent watch --model MODEL -- ./serve.sh",
         )
     wanted = name or name_of(config, word)
     given = read_services(settings).watched(wanted) if settings.services is not None else None

@@ -66,13 +66,13 @@ def begin(
         raise InputRejected(
             f"sweep {sweep.request.id!r} was not run",
             why=f"{driver.name} does not know when a server is over-saturated",
-            hint="take --driver guidellm, or leave --stop-over-saturated out",
+            hint="use --driver guidellm, or remove --stop-over-saturated",
         )
     if sweep.plan.asked.rates and driver.name is not Driver.GUIDELLM:
         raise InputRejected(
             f"sweep {sweep.request.id!r} was not run",
             why=f"{driver.name} has no run of request rates",
-            hint="take --driver guidellm, or leave --rates out",
+            hint="use --driver guidellm, or remove --rates",
         )
     key = _key(app, sweep.subject)
     said = check_server(sweep.subject, key)
@@ -164,7 +164,7 @@ def _provenance(app: App, sweep: Sweep, driver: LoadDriver, server_version: str)
         raise InputRejected(
             f"sweep {sweep.request.id!r} does not go on",
             why=f"it was begun against vLLM {before.vllm}, and {server_version} serves now",
-            hint="measure it anew with another --out",
+            hint="measure it again with another --out",
         )
     shared = {name: getattr(subject, name) for name in Subject.model_fields if name in Provenance.model_fields}
     return before or Provenance(

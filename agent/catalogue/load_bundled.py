@@ -41,7 +41,7 @@ def load_healthy(path: Path = FILE) -> tuple[str, ...]:
     lines = table.get("lines")
     if not lines or not all(isinstance(line, str) and line for line in lines) or not table.get("source"):
         raise SettingsRejected(
-            f"{path.name} was not read", why="it wants source, date and a list of lines", hint="mend the file"
+            f"{path.name} was not read", why="it needs source, date and a list of lines", hint="correct the file"
         )
     return tuple(lines)
 

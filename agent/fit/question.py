@@ -17,7 +17,7 @@ ARGUMENTS = {
     "flags": "vLLM flags as one shell-quoted string",
     "vllm": "vLLM version (default: the newest known)",
     "need_context": "context length in tokens that one request needs",
-    "need_users": "concurrent requests of that context",
+    "need_users": "number of concurrent requests with that context length",
 }
 """What a question may say, for whoever offers to ask one: the command line, tools of AI clients."""
 

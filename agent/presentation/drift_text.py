@@ -10,6 +10,7 @@ from agent.core.change.config_drift import ConfigChange, Drift, ServiceRecord, S
 from agent.core.change.way_back import way_back
 from agent.core.plan.action import Difference
 from agent.core.text.safe_text import shortened
+from agent.presentation.plan_title import number_in
 
 SHORTLY: Final = timedelta(hours=24)
 SHOWN_CHANGES: Final = 3
@@ -80,7 +81,7 @@ def _row(row: Difference) -> str:
         return f"{name} was removed (it was {_value(row.before or '')})"
     if row.before is None:
         return f"{name} was turned on" if row.after == "" else f"{name} was set to {_value(row.after)}"
-    old, new = _number(row.before), _number(row.after)
+    old, new = number_in(row.before), number_in(row.after)
     verb = "changed" if old is None or new is None else "raised" if new > old else "lowered"
     return f"{name} was {verb} from {_value(row.before)} to {_value(row.after)}"
 
@@ -93,13 +94,6 @@ def _name(path: str) -> str:
 
 def _value(value: str) -> str:
     return shortened(value, _VALUE_CHARS) or "on"
-
-
-def _number(value: str) -> float | None:
-    try:
-        return float(value)
-    except ValueError:
-        return None
 
 
 def _ago(passed: timedelta) -> str:

@@ -71,12 +71,13 @@ def _row(row: Difference) -> str:
         return f"Remove {name}"
     if row.before is None:
         return f"Turn on {name}" if row.after == "" else f"Set {name} to {row.after}"
-    before, after = _number(row.before), _number(row.after)
+    before, after = number_in(row.before), number_in(row.after)
     change = "Change" if before is None or after is None else "Raise" if after > before else "Lower"
     return f"{change} {name} from {row.before or 'on'} to {row.after or 'on'}"
 
 
-def _number(value: str) -> float | None:
+def number_in(value: str) -> float | None:
+    """Return the number that a setting's value is, or None."""
     try:
         return float(value)
     except ValueError:

@@ -117,7 +117,7 @@ def asked_sweep(context: StageContext, sweep_id: str) -> AskedSweep:
         raise NotFound(
             f"sweep {sweep_id[:80]!r} is not there",
             why="nobody asked for it in the last 24 hours",
-            hint="plan it anew: sre-agent sweep --out ANOTHER-FOLDER",
+            hint="plan it again: sre-agent sweep --out ANOTHER-FOLDER",
         )
     return found
 
@@ -143,7 +143,9 @@ def answer_sweep(
         by = asked.grant.approver if asked.grant is not None else asked.rejected_by
         done = "approved" if asked.grant is not None else "rejected"
         raise PolicyRefused(
-            f"sweep {request.id!r} was not answered again", why=f"{by!r} {done} it", hint="plan it anew to ask again"
+            f"sweep {request.id!r} was not answered again",
+            why=f"{by!r} {done} it",
+            hint="plan it again with another --out to ask again",
         )
     if not is_awaited():
         raise PolicyRefused(

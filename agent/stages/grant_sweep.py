@@ -155,7 +155,7 @@ def answer_once(context: StageContext, request: SweepRequest, given: GivenAnswer
         raise PolicyRefused(
             f"sweep {request.id!r} was not answered again",
             why=f"{held.who!r} {said} it before",
-            hint="plan it anew with another --out to ask again",
+            hint="plan it again with another --out to ask again",
         )
     return held
 

@@ -260,7 +260,9 @@ def _done(context: StageContext, incident: Incident, asked: CommandRequest, act:
         plan_to_decision(context, word)
         incident = context.store.load(incident.id)
         if incident.require_plan().id != plan.id:  # refused and planned anew meanwhile: nobody has done that one
-            raise StateConflict("the task was not marked", why="another plan stands by now", hint="look at it")
+            raise StateConflict(
+                "the task was not marked", why="another plan has taken its place", hint="look at the new plan"
+            )
     what = f"the task is done, says {act.shown}" + (f": {act.why}" if act.why else "")
     seen = incident.verification
     if seen is not None:

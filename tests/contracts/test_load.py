@@ -237,7 +237,7 @@ def test_a_run_of_request_rates_is_one_order_and_one_result_for_each_step(tmp_pa
 
 def test_request_rates_are_refused_where_the_load_generator_has_no_such_run(tmp_path: Path) -> None:
     """Before anything is started."""
-    with pytest.raises(InputRejected, match=r"vllm bench serve has no run .* Hint: take --driver guidellm"):
+    with pytest.raises(InputRejected, match=r"vllm bench serve has no run .* Hint: use --driver guidellm"):
         VllmBench(tmp_path / "gone").start(order(cell=STEP))
 
 

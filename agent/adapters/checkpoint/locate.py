@@ -92,7 +92,9 @@ class Locator:
 
 
 def _unreadable(source: str, want: str) -> InputRejected:
-    return InputRejected(f"the place {source[:200]!r} was not read", why=f"want {want}", hint="write it like that")
+    return InputRejected(
+        f"the place {source[:200]!r} was not read", why="its form is not known", hint=f"give it as {want}"
+    )
 
 
 class LocalCheckpoint:

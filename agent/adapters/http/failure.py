@@ -22,6 +22,8 @@ class HttpFailed(DependencyFailed):
     """
 
     def __init__(self, host: str, why: str, *, reason: Failure, sent: bool) -> None:
-        super().__init__(f"{host!r} did not answer", why=why, hint="is the address right, and reachable from here?")
+        super().__init__(
+            f"{host!r} did not answer", why=why, hint="check the address, and that it can be reached from here"
+        )
         self.reason = reason
         self.sent = sent

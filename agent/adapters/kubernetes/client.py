@@ -194,7 +194,9 @@ class KubernetesApi:
         try:
             return read_object(raw, what="answer of the API server", limit=LIMIT_BYTES)
         except InputRejected as error:
-            raise DependencyFailed(error.what, why=error.why, hint="look at what stands between us and it") from error
+            raise DependencyFailed(
+                error.what, why=error.why, hint="check proxies and firewalls on the way to the API server"
+            ) from error
 
     def _call(
         self,

@@ -153,7 +153,9 @@ class _Collection:
     def _event(self, event: Mapping[str, Any]) -> None:
         kind, item = event.get("type"), _part(event, "object")
         if kind == "ERROR":
-            raise StateConflict("the watch ended", why=str(item.get("message"))[:500], hint="it is begun again")
+            raise StateConflict(
+                "the watch ended", why=str(item.get("message"))[:500], hint="no action needed: the watch is restarted"
+            )
         if kind != "BOOKMARK":
             self._take(Change(Seen.GONE if kind == "DELETED" else Seen.CHANGED, item))
             self._wait_s = FIRST_WAIT_S
@@ -182,7 +184,11 @@ def _lines(response: Any) -> Iterator[bytes]:
         *lines, held = (held + chunk).split(b"\n")
         yield from (line for line in lines if line.strip())
         if len(held) > LINE_BYTES:
-            raise StateConflict("the watch ended", why="an event is larger than any object", hint="it is begun again")
+            raise StateConflict(
+                "the watch ended",
+                why="an event is larger than any object",
+                hint="no action needed: the watch is restarted",
+            )
 
 
 def _sketch(item: Mapping[str, Any]) -> Mapping[str, Any]:

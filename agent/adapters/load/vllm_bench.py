@@ -44,7 +44,7 @@ class VllmBench:
             raise InputRejected(
                 "the request rates were not measured",
                 why="vllm bench serve has no run that finds them",
-                hint="take --driver guidellm, or leave --rates out",
+                hint="use --driver guidellm, or remove --rates",
             )
         env = {"VLLM_NO_USAGE_STATS": "1", **({"OPENAI_API_KEY": order.api_key} if order.api_key else {})}
         if Path(order.tokenizer).exists():

@@ -66,7 +66,7 @@ def sink_filters(services: Services, signatures: Iterable[Signature], healthy: I
         raise SettingsRejected(
             "no sink filter was made",
             why="no watched service runs on cloud_run, kubernetes, tpu_vm or host, so a sink would select nothing",
-            hint="add a [[service]] of one of those to services.toml, or leave the sink out",
+            hint="add a [[service]] of one of those to services.toml, or deploy without the log sink",
         )
     head = [
         'NOT labels."goog-managed-by"="cloudfunctions"',

@@ -66,7 +66,7 @@ def _reworded(draft: "Postmortem") -> "Postmortem":
         raise InputRejected(
             "the summary was not worded anew",
             why="no model is configured",
-            hint="name an endpoint in MODEL_ENDPOINTS (docs/model.md), or leave --reword out",
+            hint="name an endpoint in MODEL_ENDPOINTS (docs/model.md), or remove --reword",
         )
     try:
         return with_reworded_summary(draft, model, may_wake=settings.model_wake_when != When.NEVER)

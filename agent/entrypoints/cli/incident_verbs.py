@@ -36,12 +36,14 @@ _SAID: Final = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what the verbs take."""
-    parser.add_argument("words", nargs="*", metavar="TEXT", help="the comment; or a name, me or nobody")
+    parser.add_argument(
+        "words", nargs="*", metavar="TEXT", help="with comment: the text; with assign: a name, me or nobody"
+    )
     parser.add_argument("--why", metavar="TEXT", default="", help="the reason; close and roll-back need one")
     parser.add_argument(
         "--digest",
         metavar="HEX",
-        help="with done and roll-back: the digest of the plan; refuse if it is another one by now",
+        help="with done and roll-back: the digest of the plan; refuse if the plan has changed since",
     )
     parser.add_argument("--by", metavar="NAME", help="your name (local mode only; shown as not verified)")
 

@@ -69,7 +69,7 @@ def _check_shown(sweep: "Sweep", shown_id: str | None) -> None:
         raise InputRejected(
             "the sweep was not approved",
             why="its plan and what would be approved are different cells",
-            hint="plan it anew: take another --out",
+            hint="plan it again with another --out",
         )
     if shown_id == request.id or (shown_id is None and request.channel is not Channel.MCP):
         return
@@ -131,7 +131,7 @@ def _given(app: "App", sweep: "Sweep", folder: Path) -> "SweepGrant | None":
         raise PolicyRefused(
             f"sweep {sweep.request.id!r} was not run",
             why=f"{asked.rejected_by} rejected it{f': {asked.why}' if asked.why else ''}",
-            hint="plan it anew with another --out, and ask again",
+            hint="plan it again with another --out, and ask again",
         )
     if asked.grant is not None:
         open_folder(folder).keep(asked.grant)

@@ -19,42 +19,39 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the contract's flags, and what says more of a server that no service of services.toml is."""
     add = parser.add_argument
     add("--service", metavar="S", help="measure a service of services.toml; a person approves it first")
-    add("--url", metavar="U", help="address of the server; on this machine nobody else has to approve")
+    add("--url", metavar="U", help="address of the server; one on this machine needs no approval")
     add("--model", metavar="M", help="Hugging Face id or path of the model behind --url")
     add("--concurrency", metavar="N,N", default="1,4,16", help="requests in flight (default: 1,4,16)")
     add("--context", metavar="T,T", default="1k", help="tokens of a request, prompt and answer (default: 1k = 1024)")
     add("--output-tokens", metavar="N", default="128", help="tokens of an answer (default: 128)")
+    add("--rates", metavar="N", type=int, default=0, help="also measure N request rates per context (guidellm)")
+    add("--requests", metavar="N", type=int, help="measured requests per cell (default: 4 x concurrency, at least 16)")
     add(
-        "--rates",
-        metavar="N",
-        type=int,
-        default=0,
-        help="N request rates of each context too (guidellm; default: none)",
-    )
-    add("--requests", metavar="N", type=int, help="measured requests of each cell (default: 4 x N, at least 16)")
-    add(
-        "--driver", choices=["auto", "guidellm", "vllm"], default="auto", help="load generator (default: what is there)"
+        "--driver",
+        choices=["auto", "guidellm", "vllm"],
+        default="auto",
+        help="load generator (default: an installed one)",
     )
     add("--install-driver", action="store_true", help="install guidellm in an environment of its own (1.5 GB)")
-    add("--max-minutes", metavar="N", type=float, default=20.0, help="of load, all runs together (default: 20)")
-    add("--max-usd", metavar="X", type=float, help="what the server may cost meanwhile")
-    add("--out", metavar="DIR", help="folder of the sweep (default: sweeps/NAME); the same again goes on")
-    add("--accelerator", metavar="A", help="accelerator behind --url, such as nvidia-l4 or cpu: predicts the knee")
-    add("--count", metavar="N", type=int, help="how many of them")
+    add("--max-minutes", metavar="N", type=float, default=20.0, help="limit of all runs together (default: 20)")
+    add("--max-usd", metavar="X", type=float, help="cost limit of the server during the sweep")
+    add("--out", metavar="DIR", help="folder of the sweep (default: sweeps/NAME); run the same again to resume it")
+    add("--accelerator", metavar="A", help="accelerator behind --url, such as nvidia-l4 or cpu; predicts the knee")
+    add("--count", metavar="N", type=int, help="number of accelerators")
     add("--flags", metavar="TEXT", default="", help="the server's vLLM flags as one shell-quoted string")
-    add("--vllm", metavar="V", help="its vLLM version, where it does not tell")
-    add("--served-model", metavar="NAME", help="name of the model in requests, where it differs")
+    add("--vllm", metavar="V", help="its vLLM version, if the server does not report it")
+    add("--served-model", metavar="NAME", help="name of the model in requests, if it differs")
     add("--tokenizer", metavar="T", help="folder or Hugging Face id of its tokenizer (default: the model's)")
-    add("--api-key-name", metavar="NAME", help="which key of SERVICE_API_KEYS the server behind --url wants")
-    add("--stop-at-eos", action="store_true", help="let answers end early (default: each has the asked length)")
+    add("--api-key-name", metavar="NAME", help="name of the key in SERVICE_API_KEYS for the server behind --url")
+    add("--stop-at-eos", action="store_true", help="let answers end early (default: each has the requested length)")
     add(
         "--stop-over-saturated",
         action="store_true",
-        help="let guidellm end a cell where queue and time to the first token keep growing",
+        help="let guidellm end a cell once its queue and time to first token keep growing",
     )
-    add("--seed", metavar="N", type=int, default=0, help="of the prompts (default: 0)")
+    add("--seed", metavar="N", type=int, default=0, help="random seed of the prompts (default: 0)")
     add("--by", metavar="NAME", help="your name (shown as not verified)")
-    add("--id", metavar="ID", help="with approve: the id shown with the plan; a plan of an AI client needs it")
+    add("--id", metavar="ID", help="with approve: the id shown with the plan; required for a plan of an AI client")
     add("--wait", action="store_true", help="wait until somebody approves it, then run")
     add("--dry-run", action="store_true", help="show the plan; store and send nothing")
 
@@ -113,7 +110,7 @@ def _rates(args: argparse.Namespace) -> int:
         raise InputRejected(
             "no sweep was planned",
             why="vllm bench serve has no run of request rates",
-            hint="take --driver guidellm, or leave --rates out",
+            hint="use --driver guidellm, or remove --rates",
         )
     return rates
 

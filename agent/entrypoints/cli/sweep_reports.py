@@ -21,7 +21,7 @@ def add_report_arguments(parser: argparse.ArgumentParser) -> None:
         "--slo", metavar="TARGET", help="target of the best setting, such as ttft_p99<1s,itl_p99<50ms (quote it)"
     )
     parser.add_argument(
-        "--anyway", action="store_true", help="with compare: compare unlike sweeps too, and name what differs"
+        "--anyway", action="store_true", help="with compare: compare different setups too, and list what differs"
     )
 
 

@@ -237,5 +237,5 @@ def _refuse_name(by: str | None) -> None:
         raise InputRejected(
             "nothing was sent",
             why="--by works in local mode only; in the cloud your ID token says who you are",
-            hint="leave --by out",
+            hint="remove --by",
         )

@@ -185,5 +185,7 @@ def _mib(text: str) -> int:
 
 def _odd(what: str, text: str) -> InputRejected:
     return InputRejected(
-        "the service was not described", why=f"its {what} limit is {text!r}, want a quantity", hint="set one in figures"
+        "the service was not described",
+        why=f"its {what} limit is {text!r}, want a quantity",
+        hint="set it to a quantity, such as 4 or 16Gi",
     )

@@ -190,6 +190,8 @@ def _mib(ref: AppRef, text: str) -> int:
     match = _MEMORY.match(text)
     if match is None:
         raise InputRejected(
-            f"{ref.name!r} was not described", why=f"its memory is {text!r}, want such as 220Gi", hint="set it so"
+            f"{ref.name!r} was not described",
+            why=f"its memory is {text!r}, which is no quantity",
+            hint="set it to a quantity, such as 220Gi",
         )
     return int(float(match[1]) * (1024 if match[2] == "Gi" else 1))

@@ -1,7 +1,7 @@
 """What an ExecStart means: variables that env sets, what serves (program or container), and the server's words."""
 
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from pydantic import Field
 
@@ -9,8 +9,6 @@ from agent.adapters.platform.host.describe import HIDDEN, program_words
 from agent.core.service.serving import EnvVar
 from agent.core.value import Value
 from agent.errors import InputRejected
-
-Json = dict[str, Any]
 
 ENV: Final = "/usr/bin/env"
 KEPT_IN: Final = "environment of the unit"  # where a value is that stays on the instance

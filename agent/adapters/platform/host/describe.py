@@ -49,7 +49,7 @@ def config_of(
         raise InputRejected(
             "nothing is watched",
             why="no server command follows --",
-            hint="say: sre-agent watch -- vllm serve MODEL",
+            hint="run: sre-agent watch -- vllm serve MODEL",
         )
     split = program_words(words)
     return ServingConfig(

@@ -95,7 +95,9 @@ class HostServer:
             self._call(start, config, lock)
         except (OSError, subprocess.SubprocessError) as error:
             raise DependencyFailed(
-                f"the server of {start.revision!r} was not started", why=str(error), hint="see what the machine lacks"
+                f"the server of {start.revision!r} was not started",
+                why=str(error),
+                hint="check disk space, memory and process limits of this machine",
             ) from error
         finally:
             os.close(lock)

@@ -1,15 +1,12 @@
 """Who else writes a workload: what puts its own state back all the time, and what does so at its next release."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from agent.adapters.kubernetes.client import KubernetesApi
 from agent.adapters.platform.kubernetes.container import server_of
 from agent.adapters.platform.kubernetes.workload import Seen, annotations
 from agent.core.service.serving import ConfigWriter
 from agent.errors import SreError
-
-Json = dict[str, Any]
 
 ARGO_TRACKING = "argocd.argoproj.io/tracking-id"
 ARGO_INSTANCE = "argocd.argoproj.io/instance"

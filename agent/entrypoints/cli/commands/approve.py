@@ -17,18 +17,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="digest shown with the plan: refuse if the plan has changed since",
     )
     parser.add_argument(
-        "--withdraw",
-        action="store_true",
-        help="take your approval back while the plan still needs another person's",
+        "--withdraw", action="store_true", help="withdraw your approval while the plan still needs another person's"
     )
     parser.add_argument(
         "--break-glass",
         action="store_true",
-        help="approve in spite of a freeze window that lets your group; needs --why",
+        help="approve despite a freeze window that allows your group to; requires --why",
     )
     parser.add_argument("--why", metavar="TEXT", default="", help="the reason, kept with the approval")
     parser.add_argument(
-        "--wait", action="store_true", help="print each step that follows, until it ends: 0 resolved, 1 otherwise"
+        "--wait", action="store_true", help="print each step until the incident ends; exit 0 if it is resolved, else 1"
     )
     parser.add_argument("--by", metavar="NAME", help="your name (local mode only; shown as not verified)")
 
@@ -47,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputRejected(
             "nothing was sent",
             why="--withdraw takes back what was said, and says nothing new",
-            hint="leave the rest out",
+            hint="remove the other arguments",
         )
     if args.break_glass and not args.why.strip():
         raise InputRejected("nothing was sent", why="--break-glass needs a reason", hint="give it: --why TEXT")

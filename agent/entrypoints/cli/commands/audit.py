@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's words."""
     parser.add_argument("what", choices=["show", "verify"], help="list the rows, or verify the hash chain over them")
     parser.add_argument("--limit", type=int, default=50, help="number of newest rows to show (default 50)")
-    parser.add_argument("--chain", metavar="HEX", help="last chain value that you stored elsewhere; verify compares it")
+    parser.add_argument("--chain", metavar="HEX", help="with verify: compare with this chain value")
     parser.add_argument("--json", action="store_true", help="print JSON Lines")
 
 

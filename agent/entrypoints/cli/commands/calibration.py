@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add.add_argument("--accelerator", metavar="A", help="of a log: the accelerator")
     add.add_argument("--vllm", metavar="V", help="of a log: the version, where the log does not print it")
     add.add_argument("--storage", metavar="S", default="", help="of a log: where the checkpoint lay, such as gcs-fuse")
-    remove = verbs.add_parser("remove", help="forget a measurement; ranges go back to what is left")
+    remove = verbs.add_parser("remove", help="remove a measurement; ranges are computed from the rest")
     remove.add_argument("id", metavar="ID", help="as show prints it")
     for verb in (every, show, add, remove):
         verb.add_argument("--json", action="store_true", help="print JSON Lines")

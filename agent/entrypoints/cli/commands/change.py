@@ -22,20 +22,20 @@ REPEATED = (
     ("--set-flag", "NAME[=VALUE]", "set a vLLM flag; without a value, turn a switch on"),
     ("--unset-flag", "NAME", "remove a vLLM flag"),
     ("--set-env", "NAME=VALUE", "set an environment variable that policy.toml lists"),
-    ("--scale", "MIN:MAX", "fewest and most instances"),
-    ("--concurrency", "N", "requests that one instance may hold at once"),
+    ("--scale", "MIN:MAX", "minimum and maximum number of instances"),
+    ("--concurrency", "N", "concurrent requests per instance"),
     ("--resources", "CPU:MEMORY", "CPUs and memory of an instance, such as 8:32Gi"),
-    ("--grace", "SECONDS", "time to finish what it answers when an instance is asked to end (Kubernetes)"),
+    ("--grace", "SECONDS", "termination grace period: time to finish open requests (Kubernetes)"),
     ("--model", "M", "serve another checkpoint that policy.toml lists"),
     ("--accelerator", "A", "move to another accelerator, such as nvidia-l4"),
-    ("--instance-type", "T", "give its machine another type, such as g6.2xlarge; it is stopped for that (EC2)"),
+    ("--instance-type", "T", "change the instance type, such as g6.2xlarge; the instance is stopped meanwhile (EC2)"),
 )
 WHOLE = (
-    ("--create", "create the service as services.toml names it, with flags that fit filled in"),
+    ("--create", "create the service that services.toml declares; flags that make it fit are filled in"),
     ("--start", "start a stopped service, with --scale MIN:MAX (default: as it was)"),
-    ("--stop", "stop the service: it answers nothing until it is started"),
-    ("--delete", "delete the service, which cannot be undone; wants --confirm NAME"),
-    ("--withdraw", "take back the open request that you made for the service"),
+    ("--stop", "stop the service; it serves nothing until it is started"),
+    ("--delete", "delete the service, which cannot be undone; requires --confirm NAME"),
+    ("--withdraw", "withdraw your open request for the service"),
 )
 ONCE = ("scale", "concurrency", "resources", "grace", "model", "accelerator", "instance_type")
 EXAMPLES = """examples:
@@ -52,14 +52,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("service", metavar="SERVICE", help="name of the service, as in services.toml")
     for name, shown, text in REPEATED:
         add(name, metavar=shown, action="append", default=[], help=text)
-    add("--restart", action="store_true", help="start the same configuration again, as a new revision")
+    add("--restart", action="store_true", help="restart the same configuration as a new revision")
     whole = parser.add_mutually_exclusive_group()
     for name, text in WHOLE:
         whole.add_argument(name, action="store_true", help=text)
-    add("--platform", metavar="P", help="where --create creates it; must be what services.toml says")
+    add("--platform", metavar="P", help="with --create: platform of the service; must match services.toml")
     add("--confirm", metavar="NAME", default="", help="the name of the service, typed again, for --delete")
-    add("--why", metavar="TEXT", required=True, help="the reason; approvers read it")
-    add("--supersede", action="store_true", help="take the place of a plan of the service that nobody approved yet")
+    add("--why", metavar="TEXT", required=True, help="the reason, shown to approvers")
+    add("--supersede", action="store_true", help="replace a plan of the service that nobody has approved yet")
     add("--dry-run", action="store_true", help="show difference, proof, cost and who may approve; store nothing")
     add("--by", metavar="NAME", help="your name (local mode only; shown as not verified)")
     add("--json", action="store_true", help="print JSON only")
@@ -267,7 +267,7 @@ def _withdraw(args: argparse.Namespace) -> int:
         raise InputRejected(
             "nothing was taken back",
             why="--withdraw stands alone: it takes back what was asked for and asks for nothing",
-            hint="leave the rest out",
+            hint="remove the other arguments",
         )
     client = open_operator_client()
     found = client.incidents(Query(service=args.service, open_only=True))

@@ -26,10 +26,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--need-tokens-per-s", help="lowest acceptable decode rate of one request", **number)
     parser.add_argument("--platform", metavar="P", help="one platform alone, such as cloud_run, gke or ec2")
     load = parser.add_argument_group("load")
-    load.add_argument("--busy", help="share of the time in which it generates (default: 0.3)", default=0.3, **number)
-    load.add_argument("--requests", type=int, metavar="N", default=1, help="requests at once while busy (default: 1)")
-    load.add_argument("--min-instances", type=int, metavar="N", default=0, help="instances that are kept running")
-    load.add_argument("--wakes-per-day", help="how often a day it wakes from zero (default: 0)", default=0.0, **number)
+    load.add_argument("--busy", help="share of the time it spends generating (default: 0.3)", default=0.3, **number)
+    load.add_argument("--requests", type=int, metavar="N", default=1, help="concurrent requests (default: 1)")
+    load.add_argument("--min-instances", type=int, metavar="N", default=0, help="minimum number of instances")
+    load.add_argument("--wakes-per-day", help="starts from zero per day (default: 0)", default=0.0, **number)
     load.add_argument(
         "--measured",
         metavar="DIR",
@@ -38,17 +38,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="folder of a sweep whose speeds replace computed ones; may be given more than once",
     )
     own = parser.add_argument_group("your own machine, with --accelerator")
-    own.add_argument("--own-price", help="what it cost, USD", **number)
-    own.add_argument("--own-years", help="years in which it is written off (default: 3)", default=3.0, **number)
-    own.add_argument("--own-watts", help="power of the whole machine while it generates", **number)
-    own.add_argument("--own-idle-watts", help="power at rest (default: as much as busy)", **number)
+    own.add_argument("--own-price", help="purchase price, USD", **number)
+    own.add_argument("--own-years", help="depreciation period in years (default: 3)", default=3.0, **number)
+    own.add_argument("--own-watts", help="power draw of the whole machine under load", **number)
+    own.add_argument("--own-idle-watts", help="power draw when idle (default: as under load)", **number)
     own.add_argument("--own-usd-per-kwh", help="price of electricity", **number)
     parser.add_argument("--json", action="store_true", help="print JSON only")
     parser.epilog = (
         "examples:\n"
         "  sre-agent cost --model google/gemma-4-12B-it-qat-w4a16-ct --need-context 8192\n"
         "  sre-agent cost --service gemma --busy 0.05 --wakes-per-day 6\n"
-        "Prices are dated and have a source each: docs/cost.md. No service is woken: none is sent a request."
+        "Each price has a date and a source: docs/cost.md. No service is woken: none is sent a request."
     )
 
 

@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("id", nargs="?", metavar="ID", help="id of the incident, for all but list")
     add_arguments(parser)
-    parser.add_argument("--format", choices=FORMATS, help="with report: its form (default: md)")
+    parser.add_argument("--format", choices=FORMATS, help="with report: output format (default: md)")
     parser.add_argument("--out", metavar="FILE", type=Path, help="with report: write it into this file")
     parser.add_argument(
         "--reword",
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "states no figure, name or time of its own",
     )
     parser.add_argument(
-        "--follow", action="store_true", help="with show: print each step as it comes, until it ends or needs a person"
+        "--follow", action="store_true", help="with show: print each step until the incident ends or needs a person"
     )
     parser.add_argument("--open", action="store_true", help="only open incidents")
     parser.add_argument("--service", metavar="NAME", help="only incidents of this service")
@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--limit",
         metavar="N",
         type=int,
-        help=f"with list: at most so many, the newest first (1 to {MOST_LISTED}; default: {LISTED})",
+        help=f"with list: show at most N, newest first (1 to {MOST_LISTED}; default: {LISTED})",
     )
     parser.add_argument("--json", action="store_true", help="print JSON Lines")
 

@@ -8,7 +8,7 @@ import sys
 from agent.errors import DISTRIBUTION, ExtraMissing, SettingsRejected
 
 USAGE = """examples:
-  sre-agent mcp                 the client starts this process and speaks over its standard input and output
+  sre-agent mcp                 the client starts this process and talks to it over stdin and stdout
   sre-agent mcp --http 8931     the client connects to http://127.0.0.1:8931/mcp
 
 No tool approves anything: a person approves a proposal in the console, in Slack, by a signed webhook or with

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agent.settings import Settings
 
 EXAMPLES = """examples:
-  sre-agent notify                     who is told, by name
+  sre-agent notify                     who is notified, by name
   sre-agent notify test pagerduty      open an alert of severity info there and resolve it"""
 
 

@@ -26,23 +26,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bind",
         metavar="ADDRESS",
-        help="address of the console (default: BIND, else 127.0.0.1); elsewhere a decision needs a proof of identity",
+        help="address of the console (default: BIND, else 127.0.0.1); elsewhere decisions need a verified identity",
     )
     parser.add_argument(
         "--lease",
         metavar="NAMESPACE/NAME",
-        help="work only while this process holds that Lease of the cluster; other replicas wait (default: LEASE)",
+        help="work only while this process holds this Kubernetes Lease; other replicas stand by (default: LEASE)",
     )
     parser.add_argument(
-        "--example", metavar="NAME", help="rehearse this recorded incident: the name of a bundled one, or a folder"
+        "--example", metavar="NAME", help="rehearse a recorded incident: the name of a bundled one, or a folder"
     )
     parser.add_argument(
         "--pair-databases",
         action="store_true",
-        help="after a database was lost: pair the two databases as they are; turns the kill switch on",
+        help="after a database was lost: accept the two databases as they are; turns the kill switch on",
     )
     parser.add_argument(
-        "--verbose", action="store_true", help="each step as a line of the log; always so where this is no terminal"
+        "--verbose", action="store_true", help="log each step as a line (the default when this is not a terminal)"
     )
     parser.add_argument(
         "--rehearse-by-fit", action="store_true", help="compute outcomes that were not recorded (the default)"

@@ -24,13 +24,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's words."""
     add = parser.add_argument
     add("--name", metavar="N", help="name of the service (default: the served model name)")
-    add("--model", metavar="M", help="the model, where the command does not name it, such as a script of yours")
+    add("--model", metavar="M", help="the model, if the command does not name it, such as a wrapper script")
     add("--log", metavar="FILE", type=Path, help="follow the log of a server that you start yourself")
     add("--auto", action="store_true", help="apply what policy.toml calls automatic without asking for approval")
     add("--console", metavar="PORT", type=int, help="also serve the console on this port of 127.0.0.1")
-    add("--quiet-server", action="store_true", help="do not pass on what the server prints; its log file has it")
-    add("--json", action="store_true", help="progress as JSON, one object a line; the server's output goes to stderr")
-    add("--once", action="store_true", help="end when the server ends, with its exit code; ask nothing")
+    add("--quiet-server", action="store_true", help="do not echo the server's output; it is in its log file")
+    add("--json", action="store_true", help="print progress as JSON Lines; the server's output goes to stderr")
+    add("--once", action="store_true", help="exit when the server exits, with its exit code; never prompt")
     add(
         "--on-exit",
         choices=["leave", "stop"],
@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what SIGTERM, a closed terminal, and Ctrl-C where nobody can be asked do to the server "
         "(default: leave it running)",
     )
-    add("--stop", metavar="NAME", help="stop the server of that name, wait until it has ended, and watch nothing")
+    add("--stop", metavar="NAME", help="stop the server of that name, wait until it has ended, and exit")
     add("command", nargs=argparse.REMAINDER, metavar="-- vllm serve ...", help="the command that starts the server")
     parser.epilog = """examples:
   sre-agent watch -- vllm serve google/gemma-4-E4B-it --max-model-len 8192
