@@ -320,6 +320,7 @@ def test_texts_written_from_the_sources_get_their_class(matcher: Matcher, row: d
     "said",
     [
         "JuiceFS is mounted at /lamps",
+        "mount.nfs: trying text-based options 'vers=4.1,addr=192.0.2.1'",
         "blobfuse2: starting blobfuse2 version 2.4.1, mounting container lamps at /mnt/lamps",
         "fusermount3: failed to unmount /lamps: Device or resource busy",
         "methodName=storage.objects.list principal=lamp-sa status=OK",
