@@ -21,7 +21,7 @@ from agent.failures.text.phases import STARTING, PhaseMark, Timeline
 from agent.failures.text.pod_starts import PodStarts
 from agent.failures.text.queues import Queues
 from agent.failures.text.streams import pods_of
-from agent.failures.text.subjects import Subject, subject_at
+from agent.failures.text.subjects import Subject, subject_at, unit_told_to_stop
 
 _SAID = frozenset({Role.CAUSE, Role.CONSEQUENCE})
 """Known texts; a hint guesses from words."""
@@ -268,9 +268,10 @@ def _ordered_stop(sighting: Sighting, lines: Sequence[str], timeline: Timeline) 
 
 
 def end_of_traceback(lines: Sequence[str], head: int, timeline: Timeline) -> int | None:
-    """The line that ends the traceback at or right below a line: the first that is neither a frame nor its source."""
+    """The line that ends the traceback at or right below a line, or around it: the first that is no part of it."""
     server = timeline.server(head)
     first = next((at for at in (head, head + 1) if at < len(lines) and TRACEBACK in lines[at]), len(lines))
+    first = head if goes_on_above(lines[head]) else first
     for index in range(first + 1, min(len(lines), head + MOST_TRACEBACK_LINES)):
         if timeline.server(index) == server and not goes_on_above(lines[index]):
             return index
@@ -278,7 +279,7 @@ def end_of_traceback(lines: Sequence[str], head: int, timeline: Timeline) -> int
 
 
 class _Asked:
-    """The pods that the platform was asked to end: what it reports of that end afterwards is no failure."""
+    """The pods, and systemd's units, that the platform was asked to end: what it reports of that end afterwards is no failure."""
 
     def __init__(self, at: Sequence[int], lines: Sequence[str], timeline: Timeline) -> None:
         self._lines, self._timeline = lines, timeline
@@ -287,9 +288,11 @@ class _Asked:
             self._first.setdefault((pods_of(lines[index]), timeline.start(index)), index)
 
     def covers(self, sighting: Sighting) -> bool:
-        """Whether a probe's failure, or an end, follows the request to end the same pod before another start."""
+        """Whether a probe's failure, or an end, follows the request to end the same pod or unit before another start."""
         entry = sighting.signature
         if entry.role is not Role.CONSEQUENCE or entry.failure_class not in AFTER_A_STOP:
             return False
+        if unit_told_to_stop(self._lines, sighting.index):
+            return True
         same = (pods_of(self._lines[sighting.index]), self._timeline.start(sighting.index))
         return self._first.get(same, sighting.index + 1) <= sighting.index

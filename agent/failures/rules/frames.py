@@ -101,6 +101,8 @@ _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]{3,60}")
 
 def frames(case: RuleInput) -> Ruling:
     """The frames above an exception say whose work failed; without any that is known, there is no answer."""
+    if case.has("/quantization/"):  # C++ names its own file, which is further in than any frame
+        return Ruling(class_=_QUANTISATION.class_, fixes=_QUANTISATION.fixes)
     calls = _calls(case)
     if calls and _SETTINGS.holds(*calls[-1]):
         return _refused_setting(case)

@@ -57,9 +57,9 @@ _SMALL_NOTE = re.compile(
 _CLOCK = re.compile(r"\d:\d\d")
 _SHORT_LEVEL = re.compile(
     r"(?:\([\w ,.=+-]{1,60}\) )?\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?(?:\d\d:\d\d:\d\d[\d.,Z+:]{0,16} )?"
-    r"(?:(INF|DBG|TRC|WRN|ERR|FTL|PNC) |([IDWEFC]) \d{1,8} \d)"
+    r"(?:(INF|DBG|TRC|WRN|ERR|FTL|PNC) |([IDWEFC]) \d{1,8} \d|\d{1,6}\.\d\d\.\d{3}\.\d{3} ([IDWE]) )"
 )
-"""The three letters of zerolog and the one of Ray's C++, behind the time or where that was taken off."""
+"""The three letters of zerolog, the one of Ray's C++, behind the time or where that was taken off, and llama.cpp's."""
 _FATAL_LEVEL = re.compile(r"(?:^|[\s(\[\"'=])(?:CRITICAL|FATAL|PANIC|EMERG)\b")
 _FIELD_LEVEL = (
     r"^[EF]\d{4} |(?:^|\s)(?:level|severity)=\"?(?:error|fatal|critical|panic)\b"
@@ -96,7 +96,7 @@ _MAY_BE_FAILURE = re2.compile(
     rb"|(?i:fatal|panic|failed|failure|cannot|unable to|unhandled|denied|refused|died|kill|crash|abort|reset"
     rb"|terminate called|timed? ?out|not found|exceeded|invalid)|[EF]\d{4} \d\d:|error: "
     rb"|(?:level|severity)[=:] ?\"?(?:error|fatal|critical)"
-    rb"|(?:ERR|FTL|PNC) |[EFC] \d{1,8} \d"
+    rb"|(?:ERR|FTL|PNC) |[EFC] \d{1,8} \d|\.\d{3} E "
     rb"|\[(?:error|crit|alert|emerg)\] )[^\n]*"
 )
 """Every line for which :func:`is_failure_candidate` is true holds one of these; a test holds it to that."""
@@ -173,7 +173,7 @@ def looks_like_failure(line: str) -> bool:
 def _short_level(line: str) -> str:
     """The first letter of a level of one or three letters: I, D, T, W, E, F, P or C; empty where none is written."""
     found = _SHORT_LEVEL.match(line)
-    return (found[1] or found[2])[0] if found else ""
+    return (found[1] or found[2] or found[3])[0] if found else ""
 
 
 def _is_short_error(line: str) -> bool:

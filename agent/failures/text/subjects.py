@@ -7,6 +7,9 @@ from functools import lru_cache
 
 from agent.failures.text.streams import RECENT_LINES
 
+TURN_LINES = 400
+"""A server that was told to stop writes no more than so many lines before systemd reports its end."""
+
 STATUS_LINES = 8
 """``systemctl status`` names the unit so many lines above its state, at most."""
 
@@ -25,6 +28,9 @@ class Subject(StrEnum):
 
 
 _UNIT = re.compile(r"(?<![\w@.\\-])([\w@.\\-]{1,120})\.(?:service|scope)\b")
+_TURN = re.compile(
+    r"\bsystemd\[\d{1,10}\]: (?P<turn>Stopping|Stopped|Starting|Started) (?P<unit>[\w@.\\-]{1,120})\.service\b"
+)
 _CONTAINER = re.compile(r"(?:docker|cri-containerd|crio|libpod|nerdctl)-[0-9a-f]")
 """A container's scope is called by its id, which says nothing of what runs in it."""
 _PROCESS = re.compile(
@@ -67,6 +73,15 @@ def subject_at(lines: Sequence[str], index: int) -> Subject:
         return subject_of(lines[index])
     above = (lines[at] for at in range(index - 1, max(-1, index - STATUS_LINES), -1))
     return next((subject_of(line) for line in above if _STATUS_HEAD.match(line)), Subject.NOBODY)
+
+
+def unit_told_to_stop(lines: Sequence[str], index: int) -> bool:
+    """Whether systemd was told to stop the unit that a line names, and has not begun to start it since."""
+    units = frozenset(_UNIT.findall(lines[index])) if ".service" in lines[index] else frozenset()
+    above = range(index - 1, max(-1, index - TURN_LINES), -1) if units else ()
+    turns = (_TURN.search(lines[at]) for at in above if ".service" in lines[at])
+    last = next((turn for turn in turns if turn and turn["unit"] in units), None)
+    return last is not None and last["turn"].startswith("Stop")
 
 
 def _kind(names: Sequence[str], whole: str) -> Subject:
