@@ -279,7 +279,7 @@ def end_of_traceback(lines: Sequence[str], head: int, timeline: Timeline) -> int
 
 
 class _Asked:
-    """The pods, and systemd's units, that the platform was asked to end: what it reports of that end afterwards is no failure."""
+    """The pods and units that the platform was asked to end: what it reports of that end afterwards is no failure."""
 
     def __init__(self, at: Sequence[int], lines: Sequence[str], timeline: Timeline) -> None:
         self._lines, self._timeline = lines, timeline
@@ -288,7 +288,7 @@ class _Asked:
             self._first.setdefault((pods_of(lines[index]), timeline.start(index)), index)
 
     def covers(self, sighting: Sighting) -> bool:
-        """Whether a probe's failure, or an end, follows the request to end the same pod or unit before another start."""
+        """Whether a probe's failure, or an end, follows the request to end the same before another start."""
         entry = sighting.signature
         if entry.role is not Role.CONSEQUENCE or entry.failure_class not in AFTER_A_STOP:
             return False
