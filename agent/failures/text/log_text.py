@@ -34,7 +34,8 @@ _NONE = re.compile(
 )
 """A count of failures that is none; ``0 of 2`` counts what came through, ``invalid rank: 0`` names one."""
 _QUIET = re.compile(
-    r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} |(?:User|Future|Deprecation)Warning"
+    r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} |\s[IWD]\d{4} \d\d:\d\d:\d\d"
+    r"|(?:User|Future|Deprecation)Warning"
     r"|\.py:\d{1,7}: \w{1,40}Warning: |\blevel=warn"
 )
 _ADVISED_LEVEL = re.compile(
@@ -44,10 +45,10 @@ _ADVISED_LEVEL = re.compile(
 _MESSAGE = re.compile(r"\b[a-z]{2,20} [a-z]{2,20}\b|(?:Error|Exception): ")
 """Where a message begins: a level before it, as structured loggers write it, is the line's own."""
 _NOTE = re.compile(
-    r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|TRACE)\b|^[ID]\d{4} "
+    r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|TRACE)\b|^[ID]\d{4} |\s[ID]\d{4} \d\d:\d\d:\d\d"
     r"|(?i:level|lvl|severity|levelname)[\"']?\s?[=:]\s?[\"']?(?:info|debug|trace)\b"
 )
-_NOTE_WORD = re.compile(r"^[ID]\d|INFO|DEBUG|TRACE|info|debug|trace")
+_NOTE_WORD = re.compile(r"(?:^|\s)[ID]\d|INFO|DEBUG|TRACE|info|debug|trace")
 _SMALL_NOTE = re.compile(
     r"(?P<before>(?:\s{0,4}(?:\[(?!\s?(?:info|debug|trace)\b)[^\[\]]{0,60}\]|\((?!info|debug|trace)[^()]{1,80}\)"
     r"|[\d/-]{8,10}[T ]|\d\d:\d\d[\d:.,+Z-]{0,24}(?=\s)|[A-Za-z][\w.-]{0,30}\[\d{1,10}\]:)){0,6})[\s|-]{0,5}"
@@ -60,6 +61,7 @@ _SHORT_LEVEL = re.compile(
     r"(?:(INF|DBG|TRC|WRN|ERR|FTL|PNC) |([IDWEFC]) \d{1,8} \d|\d{1,6}\.\d\d\.\d{3}\.\d{3} ([IDWE]) )"
 )
 """The three letters of zerolog, the one of Ray's C++, behind the time or where that was taken off, and llama.cpp's."""
+_MAY_BE_SHORT = re.compile(r"\b(?:INF|DBG|TRC|WRN|ERR|FTL|PNC) |\b[IDWEFC] \d{1,8} \d|\.\d{3} [IDWE] ")
 _FATAL_LEVEL = re.compile(r"(?:^|[\s(\[\"'=])(?:CRITICAL|FATAL|PANIC|EMERG)\b")
 _FIELD_LEVEL = (
     r"^[EF]\d{4} |(?:^|\s)(?:level|severity)=\"?(?:error|fatal|critical|panic)\b"
@@ -173,6 +175,8 @@ def looks_like_failure(line: str) -> bool:
 def _short_level(line: str) -> str:
     """The first letter of a level of one or three letters: I, D, T, W, E, F, P or C; empty where none is written."""
     found = _SHORT_LEVEL.match(line)
+    if found is None and _MAY_BE_SHORT.search(line, 0, 200):
+        found = _SHORT_LEVEL.match(body_of(line))
     return (found[1] or found[2] or found[3])[0] if found else ""
 
 
