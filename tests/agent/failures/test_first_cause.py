@@ -939,3 +939,27 @@ def test_what_a_proxy_refuses_one_client_is_no_trouble_and_what_its_server_does_
 ) -> None:
     found = matcher.classify("\n".join([*HEALTHY_START, NGINX + line]), whole_log=True, platform=None)
     assert (found.class_, found.certain) == (class_, False)
+
+
+LLAMA_STARTS = ["main: loading model", "str: cannot format the name of lamp", "main: model loaded"]
+LLAMA_LOOPS = ["main: starting the main loop...", "srv  update_slots: all slots are idle"]
+SGLANG_STALLS = "Health check failed. Server couldn't get a response from detokenizer for last 20 seconds."
+
+
+@pytest.mark.parametrize(
+    ("lines", "class_"),
+    [
+        ([*LLAMA_STARTS, *LLAMA_LOOPS], "benign"),
+        (LLAMA_STARTS, "unknown"),
+        ([*LLAMA_STARTS, *LLAMA_STARTS, *LLAMA_LOOPS], "unknown"),
+        ([SGLANG_STALLS], "engine_hang"),
+        ([SGLANG_STALLS, 'INFO:     10.0.0.9:1 - "GET /health HTTP/1.1" 200 OK'], "engine_hang"),
+        (["server_args=ServerArgs(", SGLANG_STALLS, 'INFO: 10.0.0.9:1 - "POST /generate HTTP/1.1" 200 OK'], "benign"),
+    ],
+    ids=["up", "not yet", "the second is up", "stalls", "answers", "serves"],
+)
+def test_starts_and_stalls_of_other_servers_are_over_as_those_of_vllm_are(
+    matcher: Matcher, lines: list[str], class_: str
+) -> None:
+    """llama.cpp and SGLang say in their own words that a start begins, that it is complete, and that a token came."""
+    assert matcher.classify("\n".join(lines), whole_log=True, platform=None).class_ == class_

@@ -161,13 +161,15 @@ def test_a_count_that_is_none_is_no_failure_and_a_program_may_call_its_line_an_e
     [
         ("2031/05/06 07:08:09 {} ", {"INF": "note", "DBG": "note", "WRN": "warning", "ERR": "error", "FTL": "error"}),
         ("[2031-05-06 07:08:09,123 {} 7 9] (raylet) ", {"I": "note", "D": "note", "W": "warning", "E": "error"}),
+        ("0.03.569.821 {} srv  update_slots: ", {"I": "note", "D": "note", "W": "warning", "E": "error"}),
     ],
-    ids=["zerolog", "ray"],
+    ids=["zerolog", "ray", "llama.cpp"],
 )
 def test_levels_of_three_letters_and_of_one_are_levels(head: str, level: dict[str, str]) -> None:
-    """The time before them may have been taken off as a collector's."""
+    """The time before them may have been taken off as a collector's, and a collector's name stand before them."""
     for short, meant in level.items():
-        for line in (head.format(short) + "the lamp failed", body_of(head.format(short) + "the lamp failed")):
+        said = head.format(short) + "the lamp failed"
+        for line in (said, body_of(said), f"web-1  | {said}", f"May 06 07:08:09 lamp-3 serve[7]: {said}"):
             said = {"note": is_note(line), "warning": is_warning(line), "error": is_error_line(line)}
             assert [name for name, holds in said.items() if holds] == [meant], line
             assert is_failure_candidate(line) is (meant == "error"), line
@@ -184,6 +186,8 @@ def test_levels_of_three_letters_and_of_one_are_levels(head: str, level: dict[st
         ('time="2031-05-06T07:08:09Z" level=error msg="no info of the lamp"', False),
         ('level=error msg="cannot write (debug) of the lamp"', False),
         ("E0506 07:08:09.123456       1 lamp.go:25] (info) of the lamp is lost", False),
+        ("web-1  | E0506 07:08:09.123456       1 lamp.go:25] the lamp is lost", False),
+        ("web-1  | I0506 07:08:09.123456       1 lamp.go:25] the lamp failed and was lit again", True),
         ("cannot get the info of the lamp", False),
         ("KeyError: 'info'", False),
         ("[2031/05/06 07:08:09] [ info] [engine] the lamp is lit", True),

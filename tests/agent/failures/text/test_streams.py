@@ -22,6 +22,7 @@ LINE = "(APIServer pid=7) INFO 05-06 07:08:09 [a.py:1] it loads"
         ("llm-7d9f8b6c5-x2x9k ", "llm-7d9f8b6c5-x2x9k"),
         ("May 06 07:08:09 gpu-host-3 vllm[42]: ", "gpu-host-3/vllm"),
         ("2031-05-06T07:08:09+0000 gpu-host-3 vllm[42]: ", "gpu-host-3/vllm"),
+        ("5月 06 07:08:09 gpu-host-3 vllm[42]: ", "gpu-host-3/vllm"),
         ("gpu-host-3 vllm[42]: ", "gpu-host-3/vllm"),
         ("May 06 07:08:09 gpu-host-3 llm[42]: web-1 | ", "gpu-host-3/llm/web-1"),
         ("<34>1 2031-05-06T07:08:09Z gpu-host-3 vllm 42 - - ", "gpu-host-3 vllm"),

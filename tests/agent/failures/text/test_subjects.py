@@ -3,7 +3,7 @@
 import pytest
 
 from agent.failures.match.matcher import Matcher
-from agent.failures.text.subjects import Subject, subject_of
+from agent.failures.text.subjects import TURN_LINES, Subject, subject_of, unit_told_to_stop
 from tests.agent.failures.log_changes import HEALTHY_START, TOKENS
 
 
@@ -116,3 +116,26 @@ def test_a_device_that_is_no_accelerator_is_a_mistake_of_the_command(matcher: Ma
         found = matcher.classify(said.format(device), whole_log=False, platform="host")
         assert (found.class_, found.certain) == (class_, class_ == "no_gpu_visible")
     assert not matcher.classify('adding custom device "/dev/shm"', whole_log=False, platform="host").certain
+
+
+SYSTEMD = "May 06 07:08:09 gpu-host-3 systemd[1]: "
+ENDED = SYSTEMD + "vllm.service: Main process exited, code=exited, status=137/n/a"
+
+
+@pytest.mark.parametrize(
+    ("above", "told"),
+    [
+        (["Stopping vllm.service - LLM server..."], True),
+        (["Stopping vllm.service - LLM server...", "Stopped vllm.service - LLM server."], True),
+        (["Stopping vllm.service...", "Stopping lamp.service...", "Started lamp.service."], True),
+        (["Stopping vllm.service...", *["lamp"] * TURN_LINES], False),
+        (["Stopping lamp.service - Lamp..."], False),
+        (["Stopping vllm.service...", "Stopped vllm.service.", "Starting vllm.service..."], False),
+        ([], False),
+    ],
+    ids=["stopping", "stopped", "beside another", "long ago", "another", "started again", "nobody"],
+)
+def test_a_unit_was_told_to_stop_until_it_is_started_again(above: list[str], told: bool) -> None:
+    lines = [SYSTEMD + line for line in above]
+    assert unit_told_to_stop([*lines, ENDED], len(lines)) is told
+    assert not unit_told_to_stop([*lines, "vllm: the lamp is out"], len(lines))
