@@ -168,8 +168,8 @@ def test_a_count_that_is_none_is_no_failure_and_a_program_may_call_its_line_an_e
 def test_levels_of_three_letters_and_of_one_are_levels(head: str, level: dict[str, str]) -> None:
     """The time before them may have been taken off as a collector's, and a collector's name stand before them."""
     for short, meant in level.items():
-        said = head.format(short) + "the lamp failed"
-        for line in (said, body_of(said), f"web-1  | {said}", f"May 06 07:08:09 lamp-3 serve[7]: {said}"):
+        whole = head.format(short) + "the lamp failed"
+        for line in (whole, body_of(whole), f"web-1  | {whole}", f"May 06 07:08:09 lamp-3 serve[7]: {whole}"):
             said = {"note": is_note(line), "warning": is_warning(line), "error": is_error_line(line)}
             assert [name for name, holds in said.items() if holds] == [meant], line
             assert is_failure_candidate(line) is (meant == "error"), line
