@@ -13,6 +13,7 @@ import structlog
 from tests import firestore_emulator as firestore
 from tests import kube, rigs
 from tests import pubsub_emulator as pubsub
+from tests.counts import tries
 from tests.outside import absent
 from tests.scheduling import FilesAndGroups, order
 
@@ -25,7 +26,10 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # a run under nohup; what
 
 # Whether an example takes long says how busy the machine is, and nothing about what it tries.
 hypothesis.settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "any machine",
+    max_examples=tries(25, ci=100, soak=1_000),
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("any machine")
 

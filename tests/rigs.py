@@ -2,21 +2,16 @@
 
 A whole run without ``CI=true`` has everything that is computed in process, and the journeys of each rig. Whoever names
 a file, a folder, a word or a mark of tests, or those that failed, has all that it names.
-
-A promise is tried with each rig that its tests use: at least one of them is a journey, whichever of its files it stands in.
 """
 
 import os
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
 
 import pytest
 
 from tests.counts import CI, SOAK
 
-PROMISES = Path(__file__).resolve().parents[1] / "docs" / "promises.md"
 RIGS = {
     "kube": "a Kubernetes control plane",
     "emulator": "Google's emulators",
@@ -24,6 +19,7 @@ RIGS = {
     "prometheus": "Prometheus and Alertmanager",
     "ec2": "an EC2 instance whose scripts really run",
     "watched": "servers that are watched as processes",
+    "built": "packages, images and archives that are built or installed",
 }
 NAMING = ("keyword", "markexpr", "lf", "failedfirst")  # -k, -m, --lf, --ff
 EVERYTHING = CI or SOAK or bool(os.environ.get("REQUIRE_ALL"))
@@ -44,28 +40,13 @@ def takes_journeys_alone(config: pytest.Config) -> bool:
 
 
 def split(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """Return what runs and what is left to ``CI=true``; a rig without any journey, or a promise with it, is a mistake."""
+    """Return what runs and what is left to ``CI=true``; a rig without any journey is a mistake."""
     run, left = [], []
     for item in items:
         (run if rig_of(item) is None or item.get_closest_marker("journey") else left).append(item)
-    if bare := sorted(untried(run, left)):
-        raise pytest.UsageError(f"no test is marked as a journey of: {', '.join(bare)}")
+    if bare := {rig_of(item) for item in left} - {rig_of(item) for item in run}:
+        raise pytest.UsageError(f"no test is marked as a journey of: {', '.join(sorted(map(str, bare)))}")
     return run, left
-
-
-def untried(run: Iterable[pytest.Item], left: Iterable[pytest.Item]) -> Iterator[str]:
-    """Return the rigs with which nothing would be tried: of all tests, and of those of one promise."""
-    tried, missed = ({(item.nodeid.partition("::")[0], rig_of(item)) for item in items} for items in (run, left))
-    files = {file for file, _ in tried | missed}
-    for whose, held in {"": files, **{f" for {code}": held for code, held in promised().items()}}.items():
-        for rig in {rig for file, rig in missed if file in held} - {rig for file, rig in tried if file in held}:
-            yield f"{rig}{whose}"
-
-
-def promised() -> dict[str, set[str]]:
-    """Return the files of tests that hold each promise, by its code."""
-    rows = re.findall(r"^\| ([A-Z]\d+) \|(.*)", PROMISES.read_text(), re.MULTILINE)
-    return {code: set(re.findall(r"`(tests/[\w/]+\.py)`", row)) for code, row in rows}
 
 
 def said(left: Counter[str]) -> str:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from agent.errors import InputRejected
 from agent.strict_json import MAX_DEPTH, read_json, read_object
+from tests.counts import tries
 from tests.outside import shared
 
 REFUSED = {
@@ -79,7 +80,7 @@ _VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(30, ci=150, soak=150), deadline=None)
 @given(_VALUES, st.booleans())
 def test_what_json_can_say_is_read_as_it_was_said(value, ascii_only):
     """Any value survives the trip, escaped or not."""
@@ -87,7 +88,7 @@ def test_what_json_can_say_is_read_as_it_was_said(value, ascii_only):
     assert read_json(raw, what="body", limit=None) == value
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tries(60, ci=300, soak=300), deadline=None)
 @given(st.binary(max_size=200) | st.text(alphabet='{}[]",:\\u0d8e1.-tfn ', max_size=60).map(str.encode))
 def test_no_bytes_raise_anything_else(raw):
     """Arbitrary bytes are read or refused, never another error."""

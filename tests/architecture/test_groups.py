@@ -54,23 +54,6 @@ def test_of_a_rig_the_journeys_run_and_the_rest_is_left_to_ci(request: pytest.Fi
     assert rigs.split([item]) == ([item], [])
 
 
-def marked(nodeid: str, *marks: str) -> Any:
-    """A test by its file and marks, all that is asked about."""
-    return SimpleNamespace(nodeid=nodeid, get_closest_marker=lambda name: name if name in marks else None)
-
-
-def test_each_promise_is_tried_with_each_rig_that_its_tests_use() -> None:
-    """A journey of the same rig elsewhere does not do, and neither does a test of the same file that needs none."""
-    file = "tests/journeys/test_cluster_rights.py"
-    assert file in rigs.promised()["S20"]
-    elsewhere = marked("tests/a.py::test_b", "kube", "journey")
-    plain, held = marked(f"{file}::test_a"), marked(f"{file}::test_b", "kube")
-    with pytest.raises(pytest.UsageError, match=r"journey of: kube for S20$"):
-        rigs.split([elsewhere, plain, held])
-    shown = marked(f"{file}::test_c", "kube", "journey")
-    assert rigs.split([elsewhere, plain, held, shown]) == ([elsewhere, plain, shown], [held])
-
-
 @pytest.mark.parametrize(
     ("words", "alone"),
     [((), True), (("-x",), True), (("-k", "a"), False), (("-m", "emulator"), False), (("--lf",), False),

@@ -45,7 +45,6 @@ def restored(world, before, key="u1"):
     assert world.platform.restored("gemma", template=before.template, traffic=traffic)
 
 
-@pytest.mark.journey
 def test_only_arguments_and_variables_change_and_the_undo_starts_the_one_before(world):
     """Devices, network, labels and secrets are the same; the container before is kept, by its id."""
     first, before = dict(world.docker.named(CONTAINER)), world.platform.describe("gemma")

@@ -114,7 +114,6 @@ def test_a_command_that_stays_pending_to_its_limit_is_typed(world):
     assert platform.describe("gemma").ready is True
 
 
-@pytest.mark.journey
 def test_a_change_that_was_delivered_after_we_gave_up_is_made_once(world):
     """Pending at the limit is no answer: the command may still run, so the next try asks with the same stamp."""
     waits = Waits()
@@ -520,7 +519,6 @@ def test_a_stop_that_nothing_would_bring_back_is_refused(world):
     assert world.instance_state() == "running"
 
 
-@pytest.mark.journey
 def test_the_policy_allows_the_calls_that_are_made_and_no_others(world):
     """S20: the document, the table of calls, and what a whole life of a unit really sends."""
     began = len(sdk().called)

@@ -345,7 +345,6 @@ def test_describe_after_apply_equals_what_the_actions_say(world: World) -> None:
     assert after.etag != before.etag
 
 
-@pytest.mark.journey
 def test_the_same_order_twice_is_one_change(world: World) -> None:
     """A retry with the etag of the first try finds the first try, whatever became of the service since."""
     one = order(world)
@@ -415,7 +414,6 @@ def test_a_failed_start_leaves_the_traffic_and_keeps_the_bad_template(world: Wor
     assert live.config == applied(world.config, (BAD,))
 
 
-@pytest.mark.journey
 def test_restore_puts_the_prior_template_back_byte_by_byte(world: World) -> None:
     """But for the revision's name and the stamp; doing it twice is one change."""
     before = world.platform.describe(SERVICE)

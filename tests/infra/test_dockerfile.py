@@ -113,6 +113,7 @@ def copied(root, stages, tmp_path_factory):
     return app
 
 
+@pytest.mark.built
 def test_the_pinned_build_package_is_found(root, copied, stages):
     """The sed of the first RUN: one package, with its checksums."""
     (script,) = re.findall(r"sed -n '([^']+)' requirements-dev.txt", " ".join(of(stages[0], "RUN")))
@@ -123,6 +124,7 @@ def test_the_pinned_build_package_is_found(root, copied, stages):
     assert "--hash=sha256:" in said.stdout
 
 
+@pytest.mark.built
 def test_the_agent_is_installed_from_what_is_copied_and_starts(copied, stages, tmp_path):
     """The last RUN of the first image in a plain folder: a recorded incident comes as far as a plan."""
     (*_, last) = of(stages[0], "RUN")

@@ -69,6 +69,8 @@ def run(python, folder, *words, **environ):
     )
 
 
+@pytest.mark.built
+@pytest.mark.journey
 def test_the_wheel_brings_one_package_and_every_file_of_the_application(wheel):
     """Catalogues, migrations, templates, prompts and examples: the tracked files, no more and no fewer."""
     path, names = wheel
@@ -80,6 +82,8 @@ def test_the_wheel_brings_one_package_and_every_file_of_the_application(wheel):
     }
 
 
+@pytest.mark.built
+@pytest.mark.journey
 def test_it_says_its_command_its_python_and_its_extras(wheel):
     path, _ = wheel
     held = zipfile.ZipFile(path)
@@ -90,6 +94,7 @@ def test_it_says_its_command_its_python_and_its_extras(wheel):
         assert f"Provides-Extra: {extra}" in text["METADATA"]
 
 
+@pytest.mark.built
 def test_a_recorded_incident_comes_as_far_as_a_plan(installed, tmp_path):
     """Nothing but the wheel; a package of the same import name beside it is left alone."""
     said = run(installed, tmp_path, "replay", EXAMPLE, "--json")
@@ -98,10 +103,12 @@ def test_a_recorded_incident_comes_as_far_as_a_plan(installed, tmp_path):
     assert json.loads(said.stdout.splitlines()[-1])
 
 
+@pytest.mark.built
 def test_the_release_is_that_of_the_wheel(installed, tmp_path):
     assert run(installed, tmp_path, "--version").stdout == "sre-agent 0.1.0\n"
 
 
+@pytest.mark.built
 def test_a_home_that_cannot_be_written_and_a_bare_locale_are_no_trouble(installed, tmp_path):
     home = tmp_path / "home"
     home.mkdir(mode=0o500)
@@ -112,6 +119,7 @@ def test_a_home_that_cannot_be_written_and_a_bare_locale_are_no_trouble(installe
     assert "Traceback" not in said.stderr
 
 
+@pytest.mark.built
 def test_the_doctor_knows_that_it_is_a_package(installed, tmp_path):
     said = run(installed, tmp_path, "doctor")
     assert said.returncode == 0, said.stderr

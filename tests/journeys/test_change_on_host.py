@@ -88,7 +88,6 @@ def approved(own: Watched) -> Incident:
     return done
 
 
-@pytest.mark.journey
 def test_a_requested_flag_restarts_the_supervised_server_once_and_is_verified(serving) -> None:
     """One more start, with the flag that was asked for; the process before it is gone; no incident."""
     own = serving("65536")

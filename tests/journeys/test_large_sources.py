@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.counts import tries
+from tests.counts import some, tries
 
 ROOT = Path(__file__).resolve().parents[2]
 MB = 1_000_000
@@ -107,8 +107,9 @@ def run(command: str, source: Path, folder: Path) -> tuple[int, bytes, float]:
     return code, (folder / "out").read_bytes(), peak_mib
 
 
-@pytest.mark.parametrize("name", CONTENTS)
-@pytest.mark.parametrize("command", ["classify", "replay"])
+@pytest.mark.parametrize(
+    ("command", "name"), some([(c, n) for n in CONTENTS for c in ("classify", "replay")], one_in=3)
+)
 def test_memory_is_bounded_whatever_the_source_holds(command: str, name: str, tmp_path: Path) -> None:
     """The command ends with an answer, and the failure at the end of a log is in it."""
     blocks, megabytes = CONTENTS[name]

@@ -100,7 +100,6 @@ def on_record(project, incident):
     return [row.kind for row in project.control.audit(10_000) if row.incident == incident.id]
 
 
-@pytest.mark.journey
 def test_a_failed_rollout_ends_resolved_after_one_update_of_exactly_the_planned_difference(project):
     """Sink, push, intake, the instance's own log, plan, a press in Slack, one update, a real completion, the end."""
     prior = copy_of(project.region.service(MENDED))

@@ -25,6 +25,7 @@ EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
 WITH_PAGES = {"console", "decide", "ingest"}
 
 
+@pytest.mark.built
 def test_every_function_is_staged_with_what_the_build_needs_and_nothing_else(tmp_path):
     for name in staging.functions():
         folder = staging.stage(name, tmp_path, services=EXAMPLE / "services.toml")
@@ -51,6 +52,7 @@ def test_every_function_is_staged_with_what_the_build_needs_and_nothing_else(tmp
         assert (folder / "agent" / "entrypoints" / "console").exists() == (name in WITH_PAGES)
 
 
+@pytest.mark.built
 def test_what_sends_traces_is_staged_when_it_is_asked_for(tmp_path):
     """Locked like the rest; without it no function carries it."""
     for otel in (False, True):
@@ -81,6 +83,7 @@ IMAGE_DATE = (
 )
 
 
+@pytest.mark.built
 @pytest.mark.parametrize("as_terraform_says", [True, False])
 def test_what_the_build_has_compiled_is_not_compiled_again_at_every_start(tmp_path, as_terraform_says):
     """The build's own command (`compileall -f -q .`), then the image's one date for every file."""
@@ -133,6 +136,7 @@ def python(tmp_path_factory):
     return venv / "bin" / "python"
 
 
+@pytest.mark.built
 @pytest.mark.timeout(280)
 def test_a_staged_function_starts_and_takes_a_recorded_event_in(python, tmp_path):
     """By the framework's own command, from main.py, with the path that the framework makes and no other."""

@@ -50,7 +50,6 @@ def test_a_context_that_does_not_fit_is_lowered_and_serves(watched) -> None:
     assert len(own.processes()) == 2
 
 
-@pytest.mark.journey
 def test_a_killed_engine_is_started_again(watched) -> None:
     """Exit code 0 after the engine's death is no health: one incident, one restart."""
     own = watched()
@@ -80,7 +79,6 @@ def test_a_person_mends_and_says_so(watched, tmp_path: Path) -> None:
     assert len(own.page().starts) == 2
 
 
-@pytest.mark.journey
 def test_a_killed_watcher_leaves_the_server_and_the_next_one_takes_over(watched) -> None:
     """The same process serves on; the successor starts nothing, and still sees its end."""
     own = watched()

@@ -17,7 +17,7 @@ CASES = {"resolved": tries(8, ci=440, soak=5_000), "undone": tries(4, ci=370, so
 REQUESTED = {"example": EXAMPLES["undone"], "actions": [{"kind": "set_concurrency", "concurrency": 2}]}
 REQUESTS = tries(4, ci=210, soak=2_000)
 ON_FIRESTORE = tries(1, ci=20, soak=20)
-VOTES, EFFECTS = tries(4, ci=90, soak=400), tries(2, ci=40, soak=400)
+VOTES, EFFECTS = tries(2, ci=90, soak=400), tries(1, ci=40, soak=400)
 SHARDS = 4
 TOGETHER = """
 [[rules]]
@@ -171,7 +171,6 @@ def test_every_effect_is_among_the_boundaries(forks: Forks) -> None:
     assert {"platform.restore", "control.add_intent"} <= hit
 
 
-@pytest.mark.journey
 @pytest.mark.emulator
 @pytest.mark.xdist_group("firestore")
 def test_killed_over_firestore_it_ends_as_if_never_killed(forks: Forks, firestore_emulator, firestore_project) -> None:

@@ -26,10 +26,10 @@ from tests.simulation.simulated.chaos import Fault
 from tests.simulation.simulated.driver import T0, Course, Simulation, Violation, drawn
 from tests.simulation.simulated.platform import Fate
 
-SEEDS = tries(24, ci=3_000, soak=100_000)
+SEEDS = tries(12, ci=3_000, soak=100_000)
 REQUEST_SEEDS = tries(4, ci=60, soak=20_000)
 REQUEST_SHARDS = 4
-LIFE_SEEDS = tries(4, ci=20, soak=2_000)
+LIFE_SEEDS = tries(2, ci=20, soak=2_000)
 SHARDS = tries(4, ci=24, soak=400)
 ROOT = Path(__file__).resolve().parents[2]
 

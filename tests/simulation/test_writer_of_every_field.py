@@ -5,7 +5,7 @@ a phase and stopped there. Then one field of it is written over, mostly together
 make the executor act, and everything goes on. Every change of the platform is held against what was approved.
 
 ``SOAK=1`` tries every field at every phase. ``CI=true`` tries every field once, at one of the phases that have it, and
-so every phase that can be written; ``WRITER_SEED`` chooses which, and a failure names it. Without either it is a twelfth
+so every phase that can be written; ``WRITER_SEED`` chooses which, and a failure names it. Without either it is one in 36
 of the fields, another one for each ``WRITER_SEED``.
 """
 
@@ -23,7 +23,7 @@ from tests.counts import SOAK, tries
 from tests.simulation.kills import folder_for_a_while
 from tests.simulation.writer import FORCED, PHASE_WRITTEN, SETTINGS, Led, Story, attack, case_of, led_to
 
-TURNS = tries(12, ci=1, soak=1)  # of the fields, one of so many is tried
+TURNS = tries(36, ci=1, soak=1)  # of the fields, one of so many is tried
 SEED = int(os.environ.get("WRITER_SEED", "0"))
 STOPS = [(name, phase) for name, setting in SETTINGS.items() for phase in setting.phases]
 NOT_LED = {
@@ -173,7 +173,6 @@ def test_no_field_makes_another_effect_on_firestore(led, tried_on_firestore) -> 
     tried_on_firestore(at)
 
 
-@pytest.mark.journey
 @pytest.mark.emulator
 @pytest.mark.xdist_group("firestore")
 def test_no_field_of_a_request_makes_another_effect_on_firestore(led, tried_on_firestore) -> None:

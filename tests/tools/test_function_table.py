@@ -1,9 +1,12 @@
 """The table of the functions: figures of the folder that is deployed, not of the checkout."""
 
+import pytest
+
 from tools.function_table import Row, Start, archive_bytes, rows, table
 from tools.stage_functions import functions
 
 
+@pytest.mark.built
 def test_a_function_is_measured_as_it_is_deployed(tmp_path):
     """One round of one function: it loads nothing that its archive does not hold, and fewer modules than the whole."""
     (row,) = rows(["on_tick"], tmp_path, rounds=1)

@@ -22,6 +22,7 @@ def test_without_the_rig_it_says_so_and_ends_with_3(tmp_path, capsys):
     assert "docs/kubernetes.md" in said
 
 
+@pytest.mark.kube
 @pytest.mark.slow
 @pytest.mark.xdist_group("kube")
 def test_the_agent_watches_the_failing_deployment_and_all_of_it_ends(tmp_path):

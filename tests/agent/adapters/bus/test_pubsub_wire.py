@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from agent.adapters.bus import pubsub_wire
 from agent.adapters.bus.pubsub_wire import HOST, METHOD, SCOPES, Publisher, _messages
+from tests.counts import tries
 
 WORDS = st.text(max_size=20)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tries(20, ci=100, soak=100), deadline=None)
 @given(topic=WORDS, data=st.binary(max_size=200), attributes=st.dictionaries(WORDS, WORDS, max_size=5))
 def test_a_request_reads_as_google_reads_it(topic, data, attributes):
     request, _ = _messages()

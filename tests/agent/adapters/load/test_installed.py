@@ -55,6 +55,7 @@ def wheel(folder: Path) -> Path:
     return made
 
 
+@pytest.mark.built
 @pytest.mark.slow
 def test_it_is_installed_in_an_environment_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then found and run; a second time does nothing."""
@@ -66,6 +67,7 @@ def test_it_is_installed_in_an_environment_of_its_own(tmp_path: Path, monkeypatc
     assert said[-1].startswith("guidellm is installed in ")
 
 
+@pytest.mark.built
 @pytest.mark.slow
 def test_what_cannot_be_installed_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With pip's own reason; and it may be tried again."""

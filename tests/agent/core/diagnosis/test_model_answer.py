@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agent.core.diagnosis.model_answer import ANSWER_LIMIT, answer_schema, read_answer
 from agent.errors import ModelMisbehaved
 from agent.failures.signature import FailureClass
+from tests.counts import tries
 from tests.outside import shared
 
 CLASSES = tuple(str(class_) for class_ in FailureClass)
@@ -105,7 +106,7 @@ def test_wishes_count_only_where_they_were_allowed():
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(30, ci=150, soak=150), deadline=None)
 def test_any_text_is_read_or_refused(text):
     """No text raises anything but ModelMisbehaved."""
     try:

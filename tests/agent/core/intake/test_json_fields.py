@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.core.intake.json_fields import FIELD_LIMIT, facts, name, names, part, time_of
+from tests.counts import tries
 
 TIMES = {
     "2026-09-18T02:25:21.526978817Z": "2026-09-18T02:25:21.526978+00:00",
@@ -37,7 +38,7 @@ def test_what_is_no_moment_is_none(said):
     assert time_of(said) is None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tries(40, ci=200, soak=200), deadline=None)
 @given(st.text(max_size=40) | st.integers() | st.floats() | st.binary(max_size=8))
 def test_no_value_breaks_the_reading_of_times_and_names(value):
     """Whatever stands there, the answer is a value or None."""

@@ -11,6 +11,7 @@ from agent.core.redaction import Redactor
 from agent.core.redaction.normalise import Normaliser
 from agent.core.redaction.scan import compiled
 from agent.core.redaction.spans import Span
+from tests.counts import tries
 
 REDACTOR = Redactor(load_secrets())
 NORMALISER = Normaliser(compiled)
@@ -103,7 +104,7 @@ def test_ordinary_escapes_are_left_as_they_came():
     assert REDACTOR.redact(text).text == text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tries(40, ci=200, soak=200), deadline=None)
 @given(st.lists(st.sampled_from(["a", "é", "\x1b[1m", "\u200b", "\\u0041", "\\\\n", "%41", '\\"', "\\", "\n", " "])))
 def test_every_place_of_a_view_maps_into_the_text(parts):
     """Each byte of a view comes from a stretch of the text, in order, and single letters from themselves."""
@@ -119,7 +120,7 @@ def test_every_place_of_a_view_maps_into_the_text(parts):
                 assert data[raw.start : raw.end] == view.data[at : at + 1]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(30, ci=150, soak=150), deadline=None)
 @given(
     st.lists(
         st.sampled_from(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agent.catalogue.load_secrets import load_secrets
 from agent.core.redaction import Redactor
+from tests.counts import tries
 
 REDACTOR = Redactor(load_secrets())
 DATA = Path(__file__).parents[3] / "data"
@@ -134,7 +135,7 @@ def test_adjacent_tokens_both_go(met):
     assert not left_of(other, REDACTOR.redact(f"{token}/{other}{token}").text)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(30, ci=150, soak=150), deadline=None)
 @given(
     st.lists(
         st.one_of(
@@ -173,7 +174,7 @@ def test_any_text_comes_to_rest(parts):
     assert REDACTOR.redact(once).text == once
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tries(20, ci=100, soak=100), deadline=None)
 @given(st.lists(st.text(alphabet=st.characters(), max_size=40), max_size=6))
 def test_any_unicode_survives(lines):
     text = "\n".join(lines) + "\ud800"

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.core.text.safe_text import chat, plain, shortened, slack_code, slack_mrkdwn, slack_plain, terminal
+from tests.counts import tries
 from tests.outside import shared
 
 WAYS = [plain, terminal, slack_mrkdwn, slack_code, slack_plain, chat]
@@ -110,7 +111,7 @@ def test_code_block_cannot_be_closed_from_inside():
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(12, ci=60, soak=60), deadline=None)
 @given(
     st.lists(st.one_of(st.text(alphabet=st.characters(), max_size=12), st.sampled_from(BAD)), max_size=8),
     st.integers(16, 90),

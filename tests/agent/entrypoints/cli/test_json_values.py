@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from agent.entrypoints.cli import json_values
 from agent.entrypoints.cli.json_values import values_of
+from tests.counts import tries
 
 _OBJECTS = st.lists(
     st.dictionaries(
@@ -22,7 +23,7 @@ _OBJECTS = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tries(20, ci=100, soak=100), deadline=None)
 @given(_OBJECTS, st.integers(1, 9), st.sampled_from([None, 1]), st.booleans())
 def test_values_are_found_wherever_the_chunks_end(objects, chunk, indent, wrapped):
     """Brackets and quotes inside text do not count; an array and a row of objects give the same."""

@@ -2,8 +2,10 @@
 
 import asyncio
 import dataclasses
+import functools
 import hashlib
 import json
+import os
 import socket
 import sqlite3
 import sys
@@ -48,11 +50,19 @@ READS = {
 }
 
 
+@functools.cache
+def server_of(environment):
+    """The server of an environment; to describe every tool takes a quarter of a second."""
+    assert environment
+    return build_server(open_tools(), version="0")
+
+
 def talk(work, server=None, **more):
-    """Run a conversation with a server in this process, or with the one given."""
+    """Run a conversation with the server of this environment, or with the one given."""
 
     async def held():
-        async with Client(server or build_server(open_tools(), version="0"), **more) as client:
+        environment = frozenset((name, value) for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST")
+        async with Client(server or server_of(environment), **more) as client:
             return await work(client)
 
     return asyncio.run(held())

@@ -13,6 +13,7 @@ from agent.entrypoints.pubsub.delivery import DATA_LIMIT, PUSH_LIMIT, delivery_f
 from agent.entrypoints.pubsub.push import answer
 from agent.errors import InputRejected
 from agent.ports.bus import Outcome, Topic
+from tests.counts import tries
 
 SAMPLES = Path(__file__).resolve().parents[3] / "data" / "samples"
 PUBLISHED = datetime(2026, 11, 20, 10, 15, 43, 412000, UTC)
@@ -150,7 +151,7 @@ def test_hostile_numbers_and_headers_are_survived():
     assert delivery_from({"x-goog-pubsub-message-id": "\udcff" * 9999}, b"").message_id
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(30, ci=150, soak=150), deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(["ce-type", "ce-id", "CE-Source", "x-goog-pubsub-message-id", "content-type", "x"]),

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from agent.failures.match import prefilter
 from agent.failures.match.prefilter import Prefilter
+from tests.counts import tries
 
 LITERALS = [b"alpha", b"phab", b"beta", b"alphabeta", "größe".encode()]
 
@@ -20,7 +21,7 @@ def test_it_finds_what_a_plain_search_finds() -> None:
         "".join
     )
 
-    @settings(max_examples=100, deadline=None, derandomize=True)
+    @settings(max_examples=tries(20, ci=100, soak=100), deadline=None, derandomize=True)
     @given(st.lists(words, max_size=20))
     def check(lines: list[str]) -> None:
         hits = {index: set(numbers) for index, numbers, _, _ in Prefilter(LITERALS).scan(lines)}

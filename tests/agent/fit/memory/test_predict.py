@@ -16,6 +16,7 @@ from agent.fit.memory.predict import predict
 from agent.fit.memory.weights import plan_weights
 from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind
 from agent.fit.needs import Needs
+from tests.counts import tries
 
 CATALOGUE = load_fit_catalogue()
 QAT_31B, QAT_26B = "google/gemma-4-31B-it-qat-w4a16-ct", "google/gemma-4-26B-A4B-it-qat-w4a16-ct"
@@ -270,7 +271,7 @@ VERSIONS = st.sampled_from(["0.19", "0.21", "0.25.1", "0.26", "0.33"])
 ORDER = {False: 0, None: 1, True: 2}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(12, ci=60, soak=60), deadline=None)
 @given(NAMES, st.integers(2, 400), st.integers(0, 200), st.integers(512, 40_000), st.integers(1, 1024), VERSIONS)
 def test_more_memory_never_unfits(name, gib, more, length, seqs, version):
     """Batch and sequences are given: their defaults grow with the card."""
@@ -280,7 +281,7 @@ def test_more_memory_never_unfits(name, gib, more, length, seqs, version):
     assert ORDER[small.fits] <= ORDER[large.fits]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(12, ci=60, soak=60), deadline=None)
 @given(NAMES, st.integers(8, 200), st.integers(1, 40_000), st.integers(0, 200_000), VERSIONS)
 def test_a_shorter_context_never_unfits(name, gib, short, more, version):
     model, rules = CATALOGUE.models.find(name), CATALOGUE.rules(version)
@@ -292,7 +293,7 @@ def test_a_shorter_context_never_unfits(name, gib, short, more, version):
     assert ORDER[longer.fits] <= ORDER[less.fits]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=tries(16, ci=80, soak=80), deadline=None)
 @given(
     NAMES,
     st.sampled_from(sorted({each.name for each in CATALOGUE.accelerators.values()})),
