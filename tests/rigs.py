@@ -19,6 +19,7 @@ RIGS = {
     "prometheus": "Prometheus and Alertmanager",
     "ec2": "an EC2 instance whose scripts really run",
     "watched": "servers that are watched as processes",
+    "guide": "commands of a guide",
     "built": "packages, images and archives that are built or installed",
 }
 NAMING = ("keyword", "markexpr", "lf", "failedfirst")  # -k, -m, --lf, --ff

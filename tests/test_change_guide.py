@@ -14,6 +14,7 @@ BLOCKS = re.findall(r"(?:<!-- (?:([a-z ]+): )?run by tests/test_change_guide.py 
 COMMANDS = [(line, END[how]) for how, block in BLOCKS for line in block.strip().splitlines()]
 
 
+@pytest.mark.guide
 @pytest.mark.parametrize(("command", "end"), COMMANDS, ids=lambda value: value if isinstance(value, str) else None)
 def test_a_command_of_the_guide_does_what_it_says(command: str, end: tuple[int, str], tmp_path: Path) -> None:
     """It ends with the code that the guide gives, and says something."""

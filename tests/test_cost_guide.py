@@ -12,6 +12,7 @@ from tests.guide import ROOT, commands, run
 GUIDE = (ROOT / "docs" / "cost.md").read_text()
 
 
+@pytest.mark.guide
 @pytest.mark.parametrize("command", commands(GUIDE, "test_cost_guide"))
 def test_a_command_of_the_guide_does_what_it_says(command: str, tmp_path: Path) -> None:
     """It ends with 0, and says where to run it."""

@@ -14,6 +14,8 @@ GUIDE = (ROOT / "docs" / "services.md").read_text()
 TOML = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
 
 
+@pytest.mark.guide
+@pytest.mark.journey
 @pytest.mark.parametrize("command", commands(GUIDE, "test_services_guide"))
 def test_a_command_of_the_guide_does_what_it_says(command: str, tmp_path: Path) -> None:
     """It ends with 0, and says something."""

@@ -25,6 +25,7 @@ def folder(tmp_path_factory):
     return made
 
 
+@pytest.mark.guide
 @pytest.mark.parametrize("command", commands(GUIDE, "test_sweep_guide"))
 def test_a_command_of_the_guide_does_what_it_says(command, folder):
     """It ends with 0, and says something."""

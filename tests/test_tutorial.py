@@ -59,6 +59,7 @@ def run(place, command):
     )  # fmt: skip
 
 
+@pytest.mark.guide
 def test_the_commands_of_the_tutorial_do_what_it_says(folder):
     """In order; each ends as the contract says, prints something, and shows no traceback."""
     assert len(COMMANDS) >= 8

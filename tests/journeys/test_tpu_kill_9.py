@@ -11,7 +11,7 @@ import pytest
 from agent.adapters.platform.rehearsal.scenario import load_scenario
 from agent.adapters.platform.rehearsal.template import bare
 from tests.contracts.tpu_world import TpuWorld
-from tests.counts import spread, tries
+from tests.counts import some, spread, tries
 from tests.journeys.conftest import ROOT
 from tests.journeys.test_kubernetes_kill_9 import boundaries
 from tests.journeys.test_tpu_vm import EXAMPLE, SHARE
@@ -85,7 +85,7 @@ def running(world):
         world.script.step()
 
 
-@pytest.mark.parametrize("comes_up", [True, False], ids=["resolved", "undone"])
+@pytest.mark.parametrize("end", some(["undone", "resolved"], one_in=2))
 def test_killed_at_any_effect_it_ends_as_if_never_killed(tmp_path, comes_up):
     """One change for one approval, one container for each, the same end, and an undo that is equal to the byte."""
     agents = Agents(tmp_path, comes_up=comes_up)

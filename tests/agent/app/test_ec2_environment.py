@@ -18,6 +18,8 @@ from agent.errors import DependencyFailed, SettingsRejected
 from agent.settings import Settings, read_settings
 from tests.contracts.ec2_world import REGION, UNIT, Ec2World, sdk
 
+pytestmark = pytest.mark.slow
+
 CONFIG = ServingConfig(args=("serve", "/mnt/models/gemma", "--max-model-len=8192"))
 BASE = {"name": "gemma", "platform": "ec2", "model": "m", "accelerator": "nvidia-l4", "owner": "console"}
 

@@ -31,6 +31,8 @@ from tests.contracts.load_server import LoadServer
 from tests.contracts.test_load import alive
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 SIZES = ("--concurrency", "2,4,8", "--context", "112", "--output-tokens", "16")
 SERVICE = "gemma4-26b-qat-l4"
 

@@ -28,6 +28,8 @@ from tests.contracts import values
 from tests.counts import tries
 from tests.published_http import operation
 
+pytestmark = pytest.mark.slow
+
 TIMES = tries(200, ci=1000, soak=1000)  # that a used token is sent
 
 

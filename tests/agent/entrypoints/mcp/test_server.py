@@ -29,6 +29,8 @@ from agent.errors import InputRejected
 from agent.settings import read_settings
 from tests.contracts import values
 
+pytestmark = pytest.mark.slow
+
 SERVICE = "gemma4-26b-qat-l4"
 MODEL = {"model": "google/gemma-4-26B-A4B-it-qat-w4a16-ct", "accelerator": "nvidia-l4"}
 READS = {

@@ -12,6 +12,8 @@ from agent.entrypoints.operator_client.local import open_operator_client
 from tests.agent.entrypoints.mcp.test_server import MODEL, SERVICE, Served, talk, text_of
 from tests.agent.entrypoints.waiting_plan import run_until
 
+pytestmark = pytest.mark.slow
+
 CLOUDS = {"google": {"cloud_run", "gke", "gce", "tpu_vm"}, "aws": {"ec2"}, "azure": {"container_apps"}}
 
 

@@ -21,6 +21,8 @@ from agent.fit.memory.predict import predict
 from agent.fit.needs import Needs
 from tests.counts import some
 
+pytestmark = pytest.mark.slow
+
 FIT, PLATFORMS = load_fit_catalogue(), load_platform_catalogue()
 MARKET = Market(
     models=tuple({facts.name: facts for facts in FIT.models.by_name.values()}.values()),

@@ -21,6 +21,8 @@ from agent.entrypoints.cli.doctor.finding import State
 from agent.entrypoints.http.authenticator import TOKEN_HEADER
 from tests.loopback import Loopback
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[5]
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 EXAMPLE = "examples/gemma4-26b-l4-startup-probe"
