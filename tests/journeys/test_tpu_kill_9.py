@@ -86,8 +86,9 @@ def running(world):
 
 
 @pytest.mark.parametrize("end", some(["undone", "resolved"], one_in=2))
-def test_killed_at_any_effect_it_ends_as_if_never_killed(tmp_path, comes_up):
+def test_killed_at_any_effect_it_ends_as_if_never_killed(tmp_path, end):
     """One change for one approval, one container for each, the same end, and an undo that is equal to the byte."""
+    comes_up = end == "resolved"
     agents = Agents(tmp_path, comes_up=comes_up)
     try:
         smooth, calls = agents.tell(None)
