@@ -153,13 +153,13 @@ its parts, and of what runs beside it (LMCache, NIXL, UCX, Mooncake, FlashInfer,
 huggingface_hub, triton, NVIDIA's device plugin, gcsfuse), each in the log that prints it. Of 184 the first run gave
 143 their class and 151 a right fix (21 of 22 certain ones right, none called harmless); of the 105 whose label names a
 cause, and allows neither `engine_dead` nor `unknown`, 70. Of 75 others, after what the 184 taught, 62 and 67 (12 of
-12, none; 27 of 39 with a cause). General causes, all mended: a connector or a weight loader that refuses its settings
-while it is made, an exception that names a flag, and words of settings in what a step of the engine raises. All 5,650
-messages of the five versions were then read for certainty and for connectors: transfers that fail without an end of
-the server were `unknown`, and three phrases named another trouble. Of 29 lines written to deceive about buckets and
-the programs that mount them, 24 were `weights_unreadable`, 23 with certainty: such names, and those of permissions,
-count only beside words of a failure since then, and lost credentials are never certain; 6 are answered so still, one
-with certainty.
+12, none; 27 of 39 with a cause). Of 34 more of vLLM, after what both taught, 30 and 30 (3 of 3, none). General causes,
+all mended: a connector or a weight loader that refuses its settings while it is made, an exception that names a flag,
+and words of settings in what a step of the engine raises. All 5,650 messages of the five versions were then read for
+certainty and for connectors: transfers that fail without an end of the server were `unknown`, and three phrases named
+another trouble. Of 29 lines written to deceive about buckets and the programs that mount them, 24 were
+`weights_unreadable`, 23 with certainty: such names, and those of permissions, count only beside words of a failure
+since then, and lost credentials are never certain; 6 are answered so still, one with certainty.
 
 Of the 35 ordinary texts of the two sets before, one raised an alarm on the first run: a proxy that is refused while its
 server still loads, told by a container of another name. Four were answered `unknown`: notes about scaling without

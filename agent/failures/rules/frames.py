@@ -149,7 +149,7 @@ def _refused_setting(case: RuleInput) -> Ruling:
         return Ruling(class_=_QUANTISATION.class_, fixes=_QUANTISATION.fixes)
     if case.has("heads", "divisible by tensor"):
         return Ruling(class_=FailureClass.TP_SHAPE_MISMATCH, fixes=("set_flag tensor_parallel_size",))
-    if case.has("device"):
+    if case.has("device") and not _FLAG.search(case.line):
         return Ruling(class_=FailureClass.UNKNOWN)
     return Ruling(class_=_SETTINGS.class_, fixes=_SETTINGS.fixes)
 
