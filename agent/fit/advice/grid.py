@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -100,9 +101,9 @@ def _shares(now: float) -> tuple[float, ...]:
     return (*higher, *[share for share in _LOWER_SHARES if share < now - 0.004][:2])
 
 
-def with_lever(flags: Flags, lever: Lever, value: Setting) -> Flags:
-    """Flags with one lever at a value."""
-    return replace(flags, **{lever.flag: value})  # type: ignore[arg-type]
+def with_levers(flags: Flags, pulled: Mapping[str, Setting]) -> Flags:
+    """Flags with levers at values, by the names of their flags."""
+    return replace(flags, **pulled)  # type: ignore[arg-type]
 
 
 def _parallel(model: ModelFacts, count: int, flags: Flags) -> list[Lever]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from agent.fit.advice.advice import Demand
-from agent.fit.advice.grid import GRADED, Lever, levers, with_lever
+from agent.fit.advice.grid import GRADED, Lever, levers, with_levers
 from agent.fit.assessment import Setup
 from agent.fit.flags.flags import AUTO, Flags
 from agent.fit.memory.batch import effective
@@ -197,10 +197,8 @@ def strongest_reports(setup: Setup, prober: Prober, every: Sequence[Lever]) -> l
 
 
 def _pull(setup: Setup, chosen: Sequence[Lever], values: Sequence[object]) -> Setup:
-    flags = setup.flags
-    for lever, value in zip(chosen, values, strict=True):
-        flags = with_lever(flags, lever, value)  # type: ignore[arg-type]
-    return setup.with_flags(flags)
+    pulled = {lever.flag: value for lever, value in zip(chosen, values, strict=True)}
+    return setup.with_flags(with_levers(setup.flags, pulled))  # type: ignore[arg-type]
 
 
 def _loads_that_never_fit(setup: Setup, every: Sequence[Lever], prober: Prober) -> set[frozenset[str]]:

@@ -4,7 +4,7 @@ import pytest
 
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.fit.advice.advice import Demand
-from agent.fit.advice.grid import levers, with_lever
+from agent.fit.advice.grid import levers, with_levers
 from agent.fit.assessment import Setup
 from agent.fit.bounds import GIB
 from agent.fit.flags.flags import parse_flags
@@ -84,6 +84,6 @@ def test_one_higher_and_two_lower_shares_of_memory_are_tried():
 def test_pulling_a_lever_changes_its_flag_alone():
     setup, _ = found("--max-model-len 65536 --seed 7")
     for lever in levers(setup, Demand()):
-        after = with_lever(setup.flags, lever, lever.strongest)
+        after = with_levers(setup.flags, {lever.flag: lever.strongest})
         differing = [n for n in after.__dataclass_fields__ if getattr(after, n) != getattr(setup.flags, n)]
         assert differing == [lever.flag]
