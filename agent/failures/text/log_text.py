@@ -34,7 +34,7 @@ _NONE = re.compile(
 )
 """A count of failures that is none; ``0 of 2`` counts what came through, ``invalid rank: 0`` names one."""
 _QUIET = re.compile(
-    r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} |\s[IWD]\d{4} \d\d:\d\d:\d\d"
+    r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} "
     r"|(?:User|Future|Deprecation)Warning"
     r"|\.py:\d{1,7}: \w{1,40}Warning: |\blevel=warn"
 )
@@ -45,7 +45,7 @@ _ADVISED_LEVEL = re.compile(
 _MESSAGE = re.compile(r"\b[a-z]{2,20} [a-z]{2,20}\b|(?:Error|Exception): ")
 """Where a message begins: a level before it, as structured loggers write it, is the line's own."""
 _NOTE = re.compile(
-    r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|TRACE)\b|^[ID]\d{4} |\s[ID]\d{4} \d\d:\d\d:\d\d"
+    r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|TRACE)\b|^[ID]\d{4} "
     r"|(?i:level|lvl|severity|levelname)[\"']?\s?[=:]\s?[\"']?(?:info|debug|trace)\b"
 )
 _NOTE_WORD = re.compile(r"(?:^|\s)[ID]\d|INFO|DEBUG|TRACE|info|debug|trace")
@@ -58,10 +58,16 @@ _SMALL_NOTE = re.compile(
 _CLOCK = re.compile(r"\d:\d\d")
 _SHORT_LEVEL = re.compile(
     r"(?:\([\w ,.=+-]{1,60}\) )?\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?(?:\d\d:\d\d:\d\d[\d.,Z+:]{0,16} )?"
-    r"(?:(INF|DBG|TRC|WRN|ERR|FTL|PNC) |([IDWEFC]) \d{1,8} \d|\d{1,6}\.\d\d\.\d{3}\.\d{3} ([IDWE]) )"
+    r"(?:(INF|DBG|TRC|WRN|ERR|FTL|PNC) |([IDWEFC]) \d{1,8} \d|\d{1,6}\.\d\d\.\d{3}\.\d{3} ([IDWE]) "
+    r"|([IDWEF])\d{4} \d\d:)"
 )
-"""The three letters of zerolog, the one of Ray's C++, behind the time or where that was taken off, and llama.cpp's."""
-_MAY_BE_SHORT = re.compile(r"\b(?:INF|DBG|TRC|WRN|ERR|FTL|PNC) |\b[IDWEFC] \d{1,8} \d|\.\d{3} [IDWE] ")
+"""Levels behind a time, or where that was taken off: zerolog's three letters, the one of Ray's C++, llama.cpp and klog.
+
+In the middle of a line it is another's line that is quoted.
+"""
+_MAY_BE_SHORT = re.compile(
+    r"\b(?:INF|DBG|TRC|WRN|ERR|FTL|PNC) |\b[IDWEFC] \d{1,8} \d|\.\d{3} [IDWE] |[IDWEF]\d{4} \d\d:"
+)
 _FATAL_LEVEL = re.compile(r"(?:^|[\s(\[\"'=])(?:CRITICAL|FATAL|PANIC|EMERG)\b")
 _FIELD_LEVEL = (
     r"^[EF]\d{4} |(?:^|\s)(?:level|severity)=\"?(?:error|fatal|critical|panic)\b"
@@ -177,7 +183,7 @@ def _short_level(line: str) -> str:
     found = _SHORT_LEVEL.match(line)
     if found is None and _MAY_BE_SHORT.search(line, 0, 200):
         found = _SHORT_LEVEL.match(body_of(line))
-    return (found[1] or found[2] or found[3])[0] if found else ""
+    return (found[1] or found[2] or found[3] or found[4])[0] if found else ""
 
 
 def _is_short_error(line: str) -> bool:

@@ -162,8 +162,9 @@ def test_a_count_that_is_none_is_no_failure_and_a_program_may_call_its_line_an_e
         ("2031/05/06 07:08:09 {} ", {"INF": "note", "DBG": "note", "WRN": "warning", "ERR": "error", "FTL": "error"}),
         ("[2031-05-06 07:08:09,123 {} 7 9] (raylet) ", {"I": "note", "D": "note", "W": "warning", "E": "error"}),
         ("0.03.569.821 {} srv  update_slots: ", {"I": "note", "D": "note", "W": "warning", "E": "error"}),
+        ("{}0506 07:08:09.123456       1 lamp.go:25] ", {"I": "note", "W": "warning", "E": "error", "F": "error"}),
     ],
-    ids=["zerolog", "ray", "llama.cpp"],
+    ids=["zerolog", "ray", "llama.cpp", "klog"],
 )
 def test_levels_of_three_letters_and_of_one_are_levels(head: str, level: dict[str, str]) -> None:
     """The time before them may have been taken off as a collector's, and a collector's name stand before them."""
@@ -173,6 +174,16 @@ def test_levels_of_three_letters_and_of_one_are_levels(head: str, level: dict[st
             said = {"note": is_note(line), "warning": is_warning(line), "error": is_error_line(line)}
             assert [name for name, holds in said.items() if holds] == [meant], line
             assert is_failure_candidate(line) is (meant == "error"), line
+
+
+@pytest.mark.parametrize("level", "IWD")
+@pytest.mark.parametrize(
+    "head",
+    ["2031-05-06 07:08:09 ERROR agent: worker lost, tail of its log: ", "RuntimeError: lamp: ", 'level=error msg="'],
+)
+def test_the_level_of_a_quoted_line_is_not_that_of_the_line(head: str, level: str) -> None:
+    line = f"{head}it is dark: {level}0506 07:08:09.123456 7 lamp.cc:3] the lamp is lit"
+    assert (is_note(line), is_failure_candidate(line)) == (False, True)
 
 
 @pytest.mark.parametrize(
