@@ -1,5 +1,6 @@
 """Which troubles of a text stand: those that nothing below them, no ordered stop and no handler ended."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cache
 
@@ -21,7 +22,7 @@ from agent.failures.text.phases import STARTING, PhaseMark, Timeline
 from agent.failures.text.pod_starts import PodStarts
 from agent.failures.text.queues import Queues
 from agent.failures.text.streams import pods_of
-from agent.failures.text.subjects import Subject, subject_at, unit_told_to_stop
+from agent.failures.text.subjects import Subject, subject_at, unit_started_below, unit_told_to_stop
 
 _SAID = frozenset({Role.CAUSE, Role.CONSEQUENCE})
 """Known texts; a hint guesses from words."""
@@ -71,6 +72,9 @@ BESIDE_LINES = 120
 
 AFTER_A_STOP = PASSING | {FailureClass.ENGINE_DEAD, FailureClass.QUEUE_SATURATION}
 """What a probe or the platform reports about a server that was asked to end."""
+
+OF_A_UNIT = FailureClass.NO_GPU_VISIBLE
+"""What a unit of the machine brings about, which systemd stops and starts: NVIDIA's fabric manager."""
 
 
 def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[Sighting], list[int]]:
@@ -147,7 +151,7 @@ def standing(
     """
     ends = [s.index for s in sightings if _is_end(s.signature) and not _ordered_stop(s, lines, timeline)]
     deaths = {start: index for index in sorted(ends) if (start := timeline.start(index)) is not None}
-    asked = _Asked([s.index for s in sightings if s.signature.proof is Proof.ASKED], lines, timeline)
+    asked = _Asked(sightings, lines, timeline)
     started = PodStarts([s.index for s in sightings if s.signature.proof is Proof.STARTED], lines, timeline)
     empty = [_mark(s) for s in sightings if s.signature.proof is Proof.QUEUE_EMPTY]
     queues = Queues([s.index for s in sightings if is_queue(s.signature)], empty, lines, timeline)
@@ -281,18 +285,22 @@ def end_of_traceback(lines: Sequence[str], head: int, timeline: Timeline) -> int
 class _Asked:
     """The pods and units that the platform was asked to end: what it reports of that end afterwards is no failure."""
 
-    def __init__(self, at: Sequence[int], lines: Sequence[str], timeline: Timeline) -> None:
+    def __init__(self, sightings: Sequence[Sighting], lines: Sequence[str], timeline: Timeline) -> None:
         self._lines, self._timeline = lines, timeline
+        self._banners = sorted({s.index for s in sightings if s.signature.proof is Proof.NEW_START})
         self._first: dict[object, int] = {}
-        for index in at:
+        for index in sorted({s.index for s in sightings if s.signature.proof is Proof.ASKED}):
             self._first.setdefault((pods_of(lines[index]), timeline.start(index)), index)
 
     def covers(self, sighting: Sighting) -> bool:
         """Whether a probe's failure, or an end, follows the request to end the same before another start."""
         entry = sighting.signature
-        if entry.role is not Role.CONSEQUENCE or entry.failure_class not in AFTER_A_STOP:
+        if entry.role is not Role.CONSEQUENCE or entry.failure_class not in AFTER_A_STOP | {OF_A_UNIT}:
             return False
-        if unit_told_to_stop(self._lines, sighting.index):
+        above = bisect_left(self._banners, sighting.index)
+        if unit_told_to_stop(self._lines, sighting.index, banner=self._banners[above - 1] if above else -1):
             return True
+        if entry.failure_class is OF_A_UNIT:
+            return unit_started_below(self._lines, sighting.index)
         same = (pods_of(self._lines[sighting.index]), self._timeline.start(sighting.index))
         return self._first.get(same, sighting.index + 1) <= sighting.index

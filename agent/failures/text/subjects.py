@@ -1,11 +1,11 @@
 """Whose trouble a line of a machine's log is: the unit, the process or the folder that it names."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import lru_cache
 
-from agent.failures.text.streams import RECENT_LINES
+from agent.failures.text.streams import RECENT_LINES, server_of
 
 TURN_LINES = 400
 """A server that was told to stop writes no more than so many lines before systemd reports its end."""
@@ -29,8 +29,11 @@ class Subject(StrEnum):
 
 _UNIT = re.compile(r"(?<![\w@.\\-])([\w@.\\-]{1,120})\.(?:service|scope)\b")
 _TURN = re.compile(
-    r"\bsystemd\[\d{1,10}\]: (?P<turn>Stopping|Stopped|Starting|Started) (?P<unit>[\w@.\\-]{1,120})\.service\b"
+    r"\bsystemd\[\d{1,10}\]: (?:(?P<turn>Stopping|Starting|Started) (?P<unit>[\w@.\\-]{1,120})\.service\b"
+    r"|(?P<again>[\w@.\\-]{1,120})\.service: (?:Scheduled restart job|Start request repeated))"
 )
+"""``Stopped`` is no order: systemd before 254 writes it at each restart after a failure."""
+_DUMPED = ("code=dumped", "result 'core-dump'")
 _CONTAINER = re.compile(r"(?:docker|cri-containerd|crio|libpod|nerdctl)-[0-9a-f]")
 """A container's scope is called by its id, which says nothing of what runs in it."""
 _PROCESS = re.compile(
@@ -75,13 +78,30 @@ def subject_at(lines: Sequence[str], index: int) -> Subject:
     return next((subject_of(line) for line in above if _STATUS_HEAD.match(line)), Subject.NOBODY)
 
 
-def unit_told_to_stop(lines: Sequence[str], index: int) -> bool:
-    """Whether systemd was told to stop the unit that a line names, and has not begun to start it since."""
+def unit_told_to_stop(lines: Sequence[str], index: int, *, banner: int = -1) -> bool:
+    """Whether systemd was told to stop the unit that a line names, and nothing began to start it since.
+
+    An order excuses no core dump. ``banner`` is where the last server above the line began: an order above it is over.
+    """
+    if any(said in lines[index] for said in _DUMPED):
+        return False
+    last = next(_turns(lines, index, range(index, max(banner, index - TURN_LINES, -1), -1)), None)
+    return last == "Stopping"
+
+
+def unit_started_below(lines: Sequence[str], index: int) -> bool:
+    """Whether systemd started the unit that a line names soon below it."""
+    return "Started" in _turns(lines, index, range(index + 1, min(len(lines), index + TURN_LINES)))
+
+
+def _turns(lines: Sequence[str], index: int, positions: range) -> Iterator[str | None]:
+    """What systemd says of the unit of the line at ``index``, on its host; None where it starts it by itself."""
     units = frozenset(_UNIT.findall(lines[index])) if ".service" in lines[index] else frozenset()
-    above = range(index - 1, max(-1, index - TURN_LINES), -1) if units else ()
-    turns = (_TURN.search(lines[at]) for at in above if ".service" in lines[at])
-    last = next((turn for turn in turns if turn and turn["unit"] in units), None)
-    return last is not None and last["turn"].startswith("Stop")
+    here = server_of(lines[index])
+    for at in positions if units else ():
+        found = _TURN.search(lines[at]) if ".service" in lines[at] else None
+        if found and (found["unit"] or found["again"]) in units and server_of(lines[at]) == here:
+            yield found["turn"]
 
 
 def _kind(names: Sequence[str], whole: str) -> Subject:

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.failures.match.matcher import Matcher
-from agent.failures.text.subjects import TURN_LINES, Subject, subject_of, unit_told_to_stop
+from agent.failures.text.subjects import TURN_LINES, Subject, subject_of, unit_started_below, unit_told_to_stop
 from tests.agent.failures.log_changes import HEALTHY_START, TOKENS
 
 
@@ -131,11 +131,43 @@ ENDED = SYSTEMD + "vllm.service: Main process exited, code=exited, status=137/n/
         (["Stopping vllm.service...", *["lamp"] * TURN_LINES], False),
         (["Stopping lamp.service - Lamp..."], False),
         (["Stopping vllm.service...", "Stopped vllm.service.", "Starting vllm.service..."], False),
+        (["Stopping vllm.service...", "vllm.service: Scheduled restart job, restart counter is at 5."], False),
+        (["Stopping vllm.service...", "vllm.service: Start request repeated too quickly."], False),
+        (["Stopped vllm.service - LLM server."], False),
         ([], False),
     ],
-    ids=["stopping", "stopped", "beside another", "long ago", "another", "started again", "nobody"],
-)
+    ids=[
+        "stopping", "stopped", "beside another", "long ago", "another", "started again", "restarted by itself",
+        "restarted too often", "stopped by nobody", "nobody",
+    ],
+)  # fmt: skip
 def test_a_unit_was_told_to_stop_until_it_is_started_again(above: list[str], told: bool) -> None:
     lines = [SYSTEMD + line for line in above]
     assert unit_told_to_stop([*lines, ENDED], len(lines)) is told
     assert not unit_told_to_stop([*lines, "vllm: the lamp is out"], len(lines))
+    assert not unit_told_to_stop([*lines, ENDED.replace("gpu-host-3", "gpu-host-4")], len(lines))
+    assert not unit_told_to_stop([*lines, ENDED], len(lines), banner=len(lines) - 1)
+
+
+@pytest.mark.parametrize("said", ["Main process exited, code=dumped, status=6/ABRT", "Failed with result 'core-dump'."])
+def test_an_order_to_stop_excuses_no_core_dump(said: str) -> None:
+    assert not unit_told_to_stop([SYSTEMD + "Stopping vllm.service...", f"{SYSTEMD}vllm.service: {said}"], 1)
+
+
+def test_a_unit_was_started_below_the_line_that_names_it_and_on_its_host() -> None:
+    started = SYSTEMD + "Started vllm.service - LLM server."
+    assert unit_started_below([ENDED, started], 0)
+    assert not unit_started_below([started, ENDED], 1)
+    assert not unit_started_below([ENDED, started.replace("vllm", "lamp")], 0)
+    assert not unit_started_below([ENDED, started.replace("gpu-host-3", "gpu-host-4")], 0)
+
+
+BANNER = "May 06 07:08:09 gpu-host-3 vllm[9]: INFO 05-06 07:08:09 [api_server.py:7] vLLM API server version 0.32.0"
+
+
+@pytest.mark.parametrize(
+    ("since", "benign"), [([], True), ([BANNER], False), ([BANNER, SYSTEMD + "Stopping vllm.service..."], True)]
+)
+def test_the_order_to_stop_ends_where_a_server_begins(matcher: Matcher, since: list[str], benign: bool) -> None:
+    ordered = [*HEALTHY_START, *TOKENS, SYSTEMD + "Stopping vllm.service...", *since]
+    assert matcher.classify("\n".join([*ordered, ENDED]), whole_log=True, platform="host").benign is benign
