@@ -97,11 +97,15 @@ _REFUSES = ("must", "require", "unknown", "cannot be", "invalid", "unsupported",
 """How the code that moves the KV cache refuses its settings, in vLLM 0.20 to 0.32 and LMCache 0.5."""
 
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]{3,60}")
+_OTHER_PROGRAM = re.compile(r"\b(?:pip3?|docker|nvcc|ray start)\b")
+"""What stands before a flag that is none of the server's."""
+
+_QUANTISATION_SOURCE = re.compile(r"/quantization/\S*\.(?:cuh?|cpp|h)\b")
 
 
 def frames(case: RuleInput) -> Ruling:
     """The frames above an exception say whose work failed; without any that is known, there is no answer."""
-    if case.has("/quantization/"):  # C++ names its own file, which is further in than any frame
+    if _QUANTISATION_SOURCE.search(case.line):  # C++ names its own file, which is further in than any frame
         return Ruling(class_=_QUANTISATION.class_, fixes=_QUANTISATION.fixes)
     calls = _calls(case)
     if calls and _SETTINGS.holds(*calls[-1]):
@@ -112,8 +116,8 @@ def frames(case: RuleInput) -> Ruling:
     work = _innermost(calls)
     if work is _MODEL_CODE and case.phase is Phase.SERVING:
         work = None
-    if work is None and starting and calls and _FLAG.search(case.line):
-        work = _SETTINGS
+    if work is None and starting and calls and (flag := _FLAG.search(case.line)):
+        work = None if _OTHER_PROGRAM.search(case.line, 0, flag.start()) else _SETTINGS
     if work is not None:
         return Ruling(class_=work.class_, fixes=work.fixes)
     return Ruling() if _serves(calls) else Ruling(class_=FailureClass.UNKNOWN)

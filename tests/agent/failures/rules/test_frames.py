@@ -92,3 +92,19 @@ def test_what_is_not_supported_is_told_by_words_and_then_by_the_frame(
     text = traceback(CORE, LOAD, frame, end=f"NotImplementedError: {said}")
     text = text.replace("    work()\nNot", "    raise NotImplementedError(\nNot")
     assert matcher.classify(text, whole_log=True, platform=None).class_ == class_
+
+
+@pytest.mark.parametrize(
+    ("end", "class_"),
+    [
+        ("RuntimeError: can't open tensors in /data/quantization/awq-7b/lamp.bin", "unknown"),
+        ("RuntimeError: lamp, /workspace/csrc/quantization/w8a8/lamp.cuh:62, lost", "unsupported_dtype_or_quant"),
+        ("RuntimeError: mend it with pip install --force-reinstall lamp", "unknown"),
+        ("RuntimeError: give it docker run --privileged", "unknown"),
+        ("RuntimeError: lamps burn low, give it --bright-lamps", "invalid_flag"),
+    ],
+    ids=["a folder of weights", "a source file", "pip", "docker", "the server"],
+)
+def test_a_path_or_a_flag_counts_where_it_is_the_servers_own(matcher: Matcher, end: str, class_: str) -> None:
+    text = traceback(("srv/lamp.py", "glow"), end=end)
+    assert matcher.classify(text, whole_log=True, platform=None).class_ == class_
