@@ -67,10 +67,10 @@ def _changing(incident: Incident, now: datetime, start_s: float | None) -> Itera
     staged = incident.plan is not None and incident.plan.staged
     started = applied is not None and applied.state is not EffectState.INTENDED
     waits = incident.decision.at if incident.decision is not None else incident.phase_at
-    yield _step("Check once more and order the change", waits, applied.intended_at if applied else None, now)
+    yield _step("Check once more and order the change", waits, applied.began_at if applied else None, now)
     yield _step(
         "Roll out: the new revision starts",
-        applied.intended_at if applied is not None else None,
+        applied.began_at if applied is not None else None,
         applied.finished_at if applied is not None and started else None,
         now,
         expected_s=start_s,

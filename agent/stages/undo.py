@@ -1,6 +1,6 @@
 """The prior template and traffic are put back where our change stands and nothing else was changed since."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from agent.core.change.drift import drift_since
 from agent.core.change.execution import Effect, EffectKind, Intent, revision_name
@@ -185,7 +185,8 @@ def _restore(platform: Platform, intent: Intent, lease_end: LeaseEnd) -> Operati
 
 
 def _not_undone(context: StageContext, incident: Incident, error: SreError, now: datetime) -> StageOutcome:
-    waiting = await_credentials(context, incident, error, now)
+    until = incident.phase_at + timedelta(seconds=context.rules.times.rollout_limit_s)
+    waiting = await_credentials(context, incident, error, now, until=until)
     if waiting is not None:
         return waiting
     close_effect(context, incident, EffectKind.ROLL_BACK, str(error))

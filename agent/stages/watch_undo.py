@@ -1,6 +1,6 @@
 """A roll-back is watched until it ends, and what serves is compared with what served before."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from agent.core.change.execution import EffectKind, EffectState
 from agent.core.incident.incident import Incident
@@ -30,7 +30,8 @@ def watch_undo(context: StageContext, incident: Incident) -> StageOutcome:
         same = platform.restored(incident.service, template=execution.prior_template, traffic=execution.prior_traffic)
     except (InputRejected, PolicyRefused) as error:
         why = f"nobody can say whether the prior template is back: {error}"
-        return await_credentials(context, incident, error, now) or give_up(context, incident, why, now)
+        until = effect.ends_by(context.rules.times.rollout_limit_s)
+        return await_credentials(context, incident, error, now, until=until) or give_up(context, incident, why, now)
     if not same:
         return give_up(context, incident, f"the prior template is not back: {shortened(operation.says, 300)}", now)
     done = incident.with_effect(EffectKind.ROLL_BACK, state=EffectState.DONE, finished_at=now)
@@ -41,13 +42,21 @@ def watch_undo(context: StageContext, incident: Incident) -> StageOutcome:
     return rolled_back(context, done, _is_back(done, operation, platform), now)
 
 
-def await_credentials(context: StageContext, incident: Incident, error: SreError, now: datetime) -> StageOutcome | None:
+def await_credentials(
+    context: StageContext, incident: Incident, error: SreError, now: datetime, *, until: datetime
+) -> StageOutcome | None:
     """Wait where the platform does not accept our credentials; people are told once how long it is tried again.
 
+    Args:
+        context: Of the owner of the step.
+        incident: Whose change is put back.
+        error: What the platform said.
+        now: The time of the step.
+        until: When the roll-back has had all the time of a rollout.
+
     Returns:
-        None where something else is the matter, or the roll-back has had all the time of a rollout: a person must look.
+        None where something else is the matter, or the time is over: a person must look.
     """
-    until = incident.phase_at + timedelta(seconds=context.rules.times.rollout_limit_s)
     if not isinstance(error, CredentialsRefused) or now >= until:
         return None
     head = f"the roll-back is tried again until {until:%H:%M:%S} UTC, because "

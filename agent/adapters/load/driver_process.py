@@ -163,5 +163,5 @@ def version_of(title: str, words: Sequence[str], *, prefix: str) -> str:
 
 def _no_version(title: str, why: str) -> DependencyFailed:
     return DependencyFailed(
-        f"{title} does not run", why=why, hint="reinstall it: sre-agent sweep --install-driver, or use the other driver"
+        f"{title} does not run", why=why, hint="reinstall it, or use guidellm: sre-agent sweep --install-driver"
     )

@@ -1,4 +1,4 @@
-"""What one completion is worth: whether it was answered, whether the counter moved, and how fast it was."""
+"""What one completion is worth: whether it was answered, whether the counter includes it, and how fast it was."""
 
 from collections.abc import Callable
 

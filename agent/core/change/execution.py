@@ -52,9 +52,14 @@ class Effect(Value):
     started_at: AwareDatetime | None = None
     finished_at: AwareDatetime | None = None
 
+    @property
+    def began_at(self) -> datetime:
+        """When its time began: nothing comes up while an intent waits for somebody who can carry it out."""
+        return self.started_at or self.intended_at
+
     def ends_by(self, limit_s: float) -> datetime:
-        """Return when its time is over: nothing comes up while an intent waits for somebody who can carry it out."""
-        return (self.started_at or self.intended_at) + timedelta(seconds=limit_s)
+        """Return when its time is over."""
+        return self.began_at + timedelta(seconds=limit_s)
 
 
 class Intent(Value):

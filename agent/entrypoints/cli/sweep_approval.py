@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
-from agent.core.decision.decision import Person
 from agent.entrypoints.cli.output import for_people, for_programs
 from agent.errors import InputRejected, PolicyRefused
 
@@ -32,7 +31,7 @@ def approve(app: "App", folders: list[str], *, by: str | None, shown_id: str | N
     """
     from agent.app.operating_system import user_name
     from agent.app.sweep_job import open_folder
-    from agent.core.decision.decision import Channel
+    from agent.core.decision.decision import Channel, Person
     from agent.ports.stage_context import Owner
     from agent.stages.grant_sweep import grant_sweep
     from agent.stages.tell_sweep import tell_sweep
@@ -97,6 +96,7 @@ def granted(app: "App", sweep: "Sweep", folder: Path) -> "SweepGrant | None":
     """
     from agent.app.sweep_job import open_folder
     from agent.app.sweep_proposal import ask_people
+    from agent.core.decision.decision import Person
     from agent.ports.stage_context import Owner
     from agent.stages.grant_sweep import grant_sweep, is_own_act
 

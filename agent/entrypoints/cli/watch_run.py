@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent.app.operating_system import user_name
-from agent.core.decision.decision import Person
 from agent.errors import SreError
 
 if TYPE_CHECKING:
@@ -284,7 +283,7 @@ class Watch:
         return now.phase is Phase.ASKED and now.plan is not None and now.plan.id == plan
 
     def _decide(self, plan: str, digest: str, answer: Any) -> None:
-        from agent.core.decision.decision import Channel
+        from agent.core.decision.decision import Channel, Person
         from agent.ports.stage_context import Owner
         from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 

@@ -83,7 +83,7 @@ class LiveView:
         progress = progress_of(incident, now, start_s=start_s) or unseen
         applied = incident.effect(EffectKind.APPLY)
         starting = applied is not None and applied.finished_at is None
-        started_s = (now - applied.intended_at).total_seconds() if applied is not None else 0.0
+        started_s = (now - applied.began_at).total_seconds() if applied is not None else 0.0
         probe = probe_text(look.probe, started_s, faster=self._faster) if starting else ""
         return LiveProgress(progress=progress, look=look, probe=probe)
 

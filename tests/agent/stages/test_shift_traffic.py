@@ -93,3 +93,16 @@ def test_a_shift_without_an_end_is_rolled_back_once_its_time_is_over(ordered):
     now = ordered.now()
     assert now.verification.verdict is Verdict.NOT_RECOVERED
     assert "did not end in time: the traffic is being moved" in now.effect(EffectKind.SHIFT).message
+
+
+def test_its_time_begins_when_the_platform_has_it(ordered):
+    """Whoever may change services was away between the intent and the call."""
+    ordered.clock.step(1000)
+    ordered.good()
+    limit_s = ordered.executor.rules.times.rollout_limit_s
+    assert ordered.run(shift_traffic) is StageOutcome.WAITING
+    ordered.clock.step(limit_s - 1)
+    assert ordered.run(shift_traffic) is StageOutcome.WAITING
+    ordered.clock.step(1)
+    ordered.run(shift_traffic)
+    assert ordered.now().effect(EffectKind.SHIFT).state is EffectState.FAILED

@@ -215,3 +215,24 @@ def test_half_a_roll_back_of_yesterday_is_a_persons_work(failed):
     assert failed.run(undo) is StageOutcome.MOVED
     assert failed.platform.calls == ["apply", "restore"]
     assert (failed.now().phase, "over 24 hours ago" in failed.now().ended_why) == (Phase.ESCALATED, True)
+
+
+def test_the_time_of_a_roll_back_begins_when_the_platform_has_it(failed, monkeypatch):
+    """Whoever may change services was away between the intent and the call; for our credentials it counts the same."""
+    limit_s = failed.executor.rules.times.rollout_limit_s
+    failed.run(undo)
+    failed.clock.step(limit_s - 100)
+    failed.run(undo)
+    failed.clock.step(200)
+    assert failed.run(watch_undo, as_tick=True) is StageOutcome.WAITING
+    failed.platform.ends("restore", ok=True)
+
+    def expired(*_args, **_named):
+        raise CredentialsRefused("the platform refused us", why="expired", hint="sign in again")
+
+    monkeypatch.setattr(failed.platform, "restored", expired)
+    failed.run(watch_undo, as_tick=True)
+    assert failed.now().phase is Phase.ROLLING_BACK
+    failed.clock.step(limit_s)
+    failed.run(watch_undo, as_tick=True)
+    assert failed.now().phase is Phase.ESCALATED

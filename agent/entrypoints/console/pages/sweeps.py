@@ -72,8 +72,7 @@ def _page(console: PageContext, person: Person, asked: AskedSweep) -> Response:
     world, asking, viewer = console.world, asked.sweep.request, viewer_of(console, person)
     by_token, objection = viewer.by_token and not person.who, ""
     if asked.waits and not by_token:
-        who, channel, verified = person.who, person.channel, person.verified
-        objection = may_not_answer(world, asking, person=Person(who=who, channel=channel, verified=verified))
+        objection = may_not_answer(world, asking, person=person)
     return page(
         console,
         "sweep.html",

@@ -54,7 +54,7 @@ def question():
             "prompt": "diagnose.v1 000000000000",
             "patient": "gemma",
             "may_wake": True,
-            "limit_s": 0.6,
+            "limit_s": 20,
         }
         return Question(**(asked | changes))
 

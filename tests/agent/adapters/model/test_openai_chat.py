@@ -18,7 +18,7 @@ CUT = {"cut off", "endless stream"}
 def test_every_fault_ends_inside_the_budget(servers, chat, question, fault):
     """No fault outlasts the deadline, spends more than was allowed, or escapes as another error."""
     with servers.Server(servers.answering(servers.FAULTS[fault])) as server:
-        asked = question()
+        asked = question(limit_s=0.6)
         began = time.monotonic()
         try:
             reply = chat(server.url).ask(asked)
@@ -152,7 +152,7 @@ def test_waking_costs_no_token(servers, chat, question):
         return servers.FAULTS["silent"](request)
 
     with servers.Server(act) as server, pytest.raises(NoAnswer) as none:
-        chat(server.url).ask(question())
+        chat(server.url).ask(question(limit_s=0.6))
     assert none.value.again
     assert none.value.spent.tokens == 0
     assert none.value.spent.calls == 0

@@ -165,7 +165,7 @@ def test_the_state_of_every_block_stays_open(ask):
 
 
 def test_what_was_not_read_of_recurrent_layers_stays_open(ask):
-    report = ask("Qwen/Qwen3-Next-80B-A3B-Instruct", "nvidia-h200", "-tp 2", vllm="0.10.0", count=2)
+    report = ask("Qwen/Qwen3-Next-80B-A3B-Instruct", "nvidia-h200", "-tp 2", vllm="0.10.1", count=2)
     assert any("recurrent layers was not read" in line for line in report.assumptions)
 
 

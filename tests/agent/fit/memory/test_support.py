@@ -291,3 +291,30 @@ def test_before_ada_8_bit_floats_with_a_scale_per_head_are_a_doubt(ask, cache, f
     """Triton alone keeps those scales, and it refuses 8-bit floats there."""
     flags = f"--max-model-len 4096 --gpu-memory-utilization 0.8 --kv-cache-dtype {cache}"
     assert ask("Qwen/Qwen3-1.7B", "nvidia-rtx-3090", flags, vllm="0.24.0").fits is fits
+
+
+@pytest.mark.parametrize(
+    ("model", "older", "first"),
+    [
+        ("Qwen/Qwen3.5-27B", "0.16.0", "0.17.0"),
+        ("Qwen/Qwen3-VL-8B-Instruct", "0.10.0", "0.11.0"),
+        ("openai/gpt-oss-20b", "0.9.0", "0.10.1"),
+    ],
+)
+def test_what_a_version_does_not_have_is_never_said_to_fit(ask, model, older, first):
+    """Each release's own registry names what it serves; a build between two of them may be either."""
+    card = {"count": 4, "flags": "-tp 4 --max-model-len 8192 --max-num-seqs 16"}
+    assert ask(model, "nvidia-h200", vllm=older, **card).fits is False
+    assert ask(model, "nvidia-h200", vllm=f"{older[:-1]}1", **card).fits is None
+    assert not any("needs vLLM" in line for line in ask(model, "nvidia-h200", vllm=first, **card).assumptions)
+
+
+def test_an_architecture_that_is_younger_than_the_oldest_rules_says_since_when(catalogue):
+    """Those of 0.8.0's own registry need not; its names are listed here, read 2026-11-23."""
+    old = {
+        "DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM",
+        "Gemma3ForConditionalGeneration", "GlmForCausalLM", "GraniteForCausalLM", "LlamaForCausalLM",
+        "Mistral3ForConditionalGeneration", "MistralForCausalLM", "MixtralForCausalLM", "Phi3ForCausalLM",
+        "Qwen2ForCausalLM", "Qwen2_5_VLForConditionalGeneration",
+    }  # fmt: skip
+    assert {model.architecture for model in catalogue.models.entries if not model.min_vllm} <= old
