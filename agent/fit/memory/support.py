@@ -125,10 +125,8 @@ def judge(
         known = ", ".join(f"{positions:,}" for positions in (model.max_position, *model.other_positions))
         findings.left_out.append(f"max_model_len is not given and this model is published with {known} positions")
     if model.min_vllm and _older(rules.asked or rules.version, model.min_vllm):
-        # Between two versions that were read, the older without and the newer with it, nobody knows which came first;
-        # and a build of the main branch bears the next patch number of the release before it.
-        between = rules.assumptions or not (rules.asked or rules.version).endswith(".0")
-        place = findings.doubts if between else findings.refusals
+        unread = rules.assumptions or not (rules.asked or rules.version).endswith(".0")  # .1 may be a build on the way
+        place = findings.doubts if unread else findings.refusals
         place.append(f"{model.architecture} needs vLLM {model.min_vllm} or newer")
     _judge_lengths(model, flags, run, needs, findings)
     _judge_item(rules, run, findings)
