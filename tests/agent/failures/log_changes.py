@@ -103,8 +103,10 @@ def warned(text: str) -> str:
 def beside_engine(text: str) -> str:
     """Another engine of the same server, without a queue, writes its statistics below each statistics line and at last.
 
-    The last ones stand so far below that they are no sign of what the server did above them.
+    The last ones stand so far below that they are no sign of what the server did above them. SGLang has no such engines.
     """
+    if "server_args=ServerArgs(" in text:
+        return text
     between = re.sub(r"(?m)^.*\b(?:Waiting|Pending): \d.*$", rf"\g<0>\n{ANOTHER_ENGINE}", text)
     return "\n".join([between, *ACCESS, ANOTHER_ENGINE, ANOTHER_ENGINE])
 
