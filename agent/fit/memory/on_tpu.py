@@ -132,17 +132,20 @@ def _bytes_per_block(model: ModelFacts, flags: Flags, run: Effective) -> int:
 
 
 def _used(model: ModelFacts, flags: Flags, rules: VersionRules, run: Effective) -> Bounds:
-    """HBM in use on a chip before the pool: text model and vision tower (the sound tower is not built).
+    """HBM in use on a chip before the pool: text model, its share of the vision tower (the sound tower is not built).
 
     Recorded: 8.97 GiB on one chip (8.97 here) and 9.30 GiB in sum on four (9.39 here) for Gemma 4 E2B.
     """
     loaded = plan_weights(model, flags, rules, batched_tokens=run.max_num_batched_tokens).loaded
-    skipped = sum(
-        int(tensor.params * 2) for tensor in device_tensors(model, flags) if tensor.group is TensorGroup.AUDIO
-    )
-    vision = model.vision.params * 2 if model.vision is not None and flags.tp > 1 else 0
+    tensors, tp = list(device_tensors(model, flags)), flags.tp
+    skipped = sum(int(tensor.params * 2) for tensor in tensors if tensor.group is TensorGroup.AUDIO)
     unbuffered = model.rope_cache_bytes + run.max_num_batched_tokens * model.layer_count * model.per_layer_hidden * 2
-    best = loaded.best - skipped - unbuffered - vision * (flags.tp - 1) // flags.tp
+    if model.served_bytes is not None:  # printed for one device and already divided, with all that is not there
+        best = loaded.best - (skipped + unbuffered) // tp
+    else:
+        towers = [tensor for tensor in tensors if tensor.group is TensorGroup.VISION]
+        beyond = sum(max(0, 2 * (tensor.params * tp - tensor.stored_params) // tp) for tensor in towers)
+        best = loaded.best - skipped - unbuffered - beyond
     return Bounds(low=int(best * 0.985), best=best, high=int(best * 1.03))
 
 

@@ -39,3 +39,14 @@ def test_bytes_are_per_chip(ask):
     one, four = (ask("google/gemma-4-E4B-it", "tpu-v6e", f"-tp {tp} --max-model-len 16384") for tp in (1, 4))
     assert one.total_bytes == four.total_bytes
     assert four.weights_bytes.best < one.weights_bytes.best / 2
+
+
+@pytest.mark.parametrize("flags", ["", "--language-model-only"], ids=["tower", "text"])
+@pytest.mark.parametrize(
+    "model", ["google/gemma-4-E2B-it-qat-mobile", "google/gemma-4-E4B-it", "Qwen/Qwen3-VL-2B-Instruct"]
+)
+def test_eight_chips_hold_what_one_holds(ask, model, flags):
+    """Whatever flags leave out or ranks share: a chip's part is an eighth, and what each holds of its own."""
+    one, eight = (ask(model, "tpu-v5e", f"-tp {tp} --max-model-len 4096 {flags}").weights_bytes for tp in (1, 8))
+    assert one.best // 8 <= eight.best * 1.01
+    assert eight.best < one.best / 2
