@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import floor, sqrt
 
 from agent.fit.advice.advice import Concurrency, Cost, Demand
@@ -77,6 +78,7 @@ def concurrency_of(report: FitReport) -> Concurrency:
     return Concurrency(container=max(1, report.max_num_seqs or 1), queues_from=users_at_once(report))
 
 
+@lru_cache(maxsize=512)
 def parameters(model: ModelFacts) -> int:
     """Parameters of the text model and its towers."""
     return sum(tensor.stored_params for tensor in device_tensors(model, Flags()))

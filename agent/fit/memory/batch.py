@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from agent.fit.bounds import GIB
 from agent.fit.flags.flags import AUTO, Flags
@@ -120,8 +121,13 @@ def captured_sizes(flags: Flags, seqs: int, batched_tokens: int, rules: VersionR
         return frozenset(size for size in flags.cudagraph_capture_sizes if size <= batched_tokens)
     usual = 512 if rules.captures_all_sizes else min(512, 2 * seqs)
     largest = min(flags.max_cudagraph_capture_size or usual, batched_tokens)
+    return _usual_sizes(largest, rules.captures_by_eights)
+
+
+@cache
+def _usual_sizes(largest: int, by_eights: bool) -> frozenset[int]:  # noqa: FBT001 - a key's part
     sizes = frozenset(size for size in (1, 2, 4) if size <= largest)
-    if rules.captures_by_eights:
+    if by_eights:
         return sizes | frozenset(range(8, largest + 1, 8))
     return sizes | frozenset(range(8, min(largest + 1, 256), 8)) | frozenset(range(256, largest + 1, 16))
 

@@ -56,6 +56,8 @@ def as_kernels_hold_it(
         model = _scaled_for_marlin(model, accelerator)
     if not rules.keeps_mxfp4_unpadded or (accelerator.compute_capability or (0, 0))[0] != _HOPPER:
         return model
+    if not any(each.expert_padding for each in model.layers):
+        return model
     layers = (replace(each, expert_padding=_TRITON_PADDING if each.expert_padding else None) for each in model.layers)
     return replace(model, layers=tuple(layers))
 

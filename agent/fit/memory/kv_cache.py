@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, gcd
+from sys import maxsize
 
 from agent.fit.flags.flags import Flags
 from agent.fit.model_and_hardware import AttentionKind, LayerGroup, ModelFacts, VersionRules
@@ -75,34 +76,38 @@ class KvLayout:
 
         Source: vllm/v1/kv_cache_interface.py max_admission_blocks_per_request, version 0.32.0, read 2026-11-21.
         """
-        total = 0
-        for cache in self.caches:
-            tables = -(-cache.layers // self.group_layers)
-            if cache.kind is AttentionKind.RECURRENT:
-                total += tables * (1 + spare_states)
-            elif cache.window_tokens is not None:
-                kept = min(cache.window_tokens - 1 + in_flight_tokens, length)
-                total += tables * (-(-kept // cache.block_tokens) + 1)
-            else:
-                total += tables * -(-length // cache.block_tokens)
-        return total
-
-    def distinct_tokens(self, blocks: int, length: int, in_flight_tokens: int, *, spare_states: int = 0) -> int:
-        """Tokens of requests of ``length`` that ``blocks`` hold at once: whole requests, and what the rest holds."""
-        need = self.blocks_per_request(length, in_flight_tokens, spare_states=spare_states)
-        whole, rest = divmod(blocks, need)
-        return whole * length + self.longest(rest, length, in_flight_tokens, spare_states=spare_states)
+        fixed, grows = self._claims(in_flight_tokens, spare_states)
+        return fixed + sum(tables * -(-min(length, most) // block) for tables, block, most in grows)
 
     def longest(self, blocks: int, most: int, in_flight_tokens: int, *, spare_states: int = 0) -> int:
         """Longest context of one request in ``blocks``, at most ``most`` tokens; 0 if not even one token fits."""
-        low, high = 0, most
+        fixed, grows = self._claims(in_flight_tokens, spare_states)
+        step = gcd(*(block for _, block, _ in grows)) or 1  # within a step of all kinds the claim stays the same
+        low, high = 0, -(-most // step)
         while low < high:
             middle = (low + high + 1) // 2
-            if self.blocks_per_request(middle, in_flight_tokens, spare_states=spare_states) <= blocks:
+            length, need = min(middle * step, most), fixed
+            for tables, block, kept in grows:
+                need += tables * -(-min(length, kept) // block)
+            if need <= blocks:
                 low = middle
             else:
                 high = middle - 1
-        return low
+        return min(low * step, most)
+
+    def _claims(self, in_flight_tokens: int, spare_states: int) -> tuple[int, list[tuple[int, int, int]]]:
+        """Blocks of a request of any length, and what grows with it: (tables, tokens of a block, most tokens kept)."""
+        fixed, grows = 0, []
+        for cache in self.caches:
+            tables = -(-cache.layers // self.group_layers)
+            if cache.kind is AttentionKind.RECURRENT:
+                fixed += tables * (1 + spare_states)
+            elif cache.window_tokens is not None:
+                fixed += tables
+                grows.append((tables, cache.block_tokens, cache.window_tokens - 1 + in_flight_tokens))
+            else:
+                grows.append((tables, cache.block_tokens, maxsize))
+        return fixed, grows
 
 
 PLAIN_CACHES = frozenset({None, "auto", "bfloat16", "bf16", "float16", "fp16", "half"})

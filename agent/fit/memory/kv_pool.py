@@ -78,7 +78,8 @@ def fill_pool(
         return count // layout.groups * layout.min_block_tokens
 
     def capacity(count: int) -> int:
-        return layout.distinct_tokens(count, length, flight, spare_states=spare)
+        whole, rest = divmod(count, need)
+        return whole * length + layout.longest(rest, length, flight, spare_states=spare)
 
     return Pool(
         kv_bytes=held,

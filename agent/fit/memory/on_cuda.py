@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from math import ceil
 
 from agent.fit.bounds import GIB, Bounds, independent_sum
@@ -35,11 +36,14 @@ from agent.fit.report import FitReason, FitReport, Overheads
 _WHOLE_STEPS = frozenset({"FULL", "FULL_DECODE_ONLY"})
 """Modes of graphs that no level of optimisation gives up."""
 
+_REMEMBERED = 64
+"""Layouts kept in memory, each of one checkpoint with one set of flags that lay its cache out."""
+
 ESTIMATE_ERROR_BYTES = GIB // 10
 """How far the captured graphs may exceed the estimate that was subtracted for them."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Terms:
     """Every term of one device.
 
@@ -71,7 +75,7 @@ class Terms:
         """Weights, activations and libraries at the peak of the profile run."""
         return independent_sum((self.weights, self.activations, self.non_torch, self.charged))
 
-    @property
+    @cached_property
     def pool(self) -> Bounds:
         """Bytes for the KV cache; may be negative."""
         if self.given_pool is not None:
@@ -96,7 +100,7 @@ def predict_on_cuda(
     Source: vllm/v1/worker/gpu_worker.py determine_available_memory and v1/worker/utils.py request_memory.
     """
     terms = _terms(model, accelerator, flags, rules, run=run, draft=draft)
-    layout = _layout(model, flags, rules, draft)
+    layout = _layout(model, _paging(flags), rules, draft)
     pool = fill_pool(layout, terms.pool, flags, rules, run=run, needs=needs)
     profiled = _blocks_of_graph_profile(model, accelerator, rules, run) * layout.bytes_per_block
     steps = _steps(terms, pool, auto=run.auto_length, graph_profile=profiled)
@@ -137,6 +141,21 @@ def predict_on_cuda(
     )
 
 
+def _paging(flags: Flags) -> Flags:
+    """The flags that lay the cache out, all others left out, so that a search over the others finds it remembered."""
+    return Flags(
+        tensor_parallel_size=flags.tp,
+        pipeline_parallel_size=flags.pp,
+        kv_cache_dtype=flags.kv_cache_dtype,
+        mamba_ssm_cache_dtype=flags.mamba_ssm_cache_dtype,
+        block_size=flags.block_size,
+        disable_hybrid_kv_cache_manager=flags.disable_hybrid_kv_cache_manager,
+        disable_sliding_window=flags.disable_sliding_window,
+        speculative_config=flags.speculative_config,
+    )
+
+
+@lru_cache(maxsize=_REMEMBERED)
 def _layout(model: ModelFacts, flags: Flags, rules: VersionRules, draft: ModelFacts | None) -> KvLayout:
     width = cache_bytes_per_element(flags.kv_cache_dtype, model.quant.base_bytes_per_param)
     block = flags.block_size or default_block_tokens(model)

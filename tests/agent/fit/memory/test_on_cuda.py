@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent.fit.bounds import GIB
+from agent.fit.flags.flags import parse_flags
+from agent.fit.memory.kv_cache import cache_bytes_per_element, default_block_tokens, plan_layout
 
 
 @pytest.mark.parametrize(
@@ -286,3 +288,30 @@ def test_a_build_between_two_rules_for_recurrent_states_cannot_be_told(ask, vers
 def test_lower_levels_of_optimisation_may_capture_no_graphs_of_whole_steps(ask, given, fits):
     flags = f"--max-model-len 8192 --max-num-seqs 1024 --language-model-only {given}"
     assert ask("Qwen/Qwen3.5-27B", "nvidia-rtx-pro-6000", flags, vllm="0.27.0").fits is fits
+
+
+@pytest.mark.parametrize("model", ["google/gemma-4-31B-it", "Qwen/Qwen3-Next-80B-A3B-Instruct"])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "-tp 2",
+        "-pp 2",
+        "--kv-cache-dtype fp8",
+        "--block-size 32",
+        "--mamba-ssm-cache-dtype float16",
+        "--disable-hybrid-kv-cache-manager",
+        "--disable-sliding-window",
+        "--speculative-config.method mtp --speculative-config.num_speculative_tokens 3",
+    ],
+)
+def test_the_cache_is_laid_out_by_the_flags_that_are_asked_not_by_those_before(ask, catalogue, model, flags):
+    """A layout is remembered for the flags that shape it; every other flag may differ."""
+    for words in ("--max-num-seqs 16", flags):
+        asked, facts = parse_flags(words), catalogue.models.find(model)
+        width = cache_bytes_per_element(asked.kv_cache_dtype, facts.quant.base_bytes_per_param)
+        block = asked.block_size or default_block_tokens(facts)
+        rules = catalogue.rules(None)
+        layout = plan_layout(facts, asked, block_tokens=block, bytes_per_element=width, rules=rules)
+        report = ask(model, "nvidia-h200", words, count=2)
+        assert report.kv_block_tokens == layout.min_block_tokens
+        assert report.num_gpu_blocks.best == report.kv_cache_bytes.best // layout.bytes_per_block
