@@ -10,7 +10,9 @@ from agent.failures.recovered import (
     end_of_traceback,
     evident,
     got_past,
+    is_calmed,
     is_queue,
+    is_stopped,
     resting_on_others,
     standing,
     timeline_of,
@@ -152,7 +154,8 @@ def _unresolved(
     return [
         index
         for index in _unknown_of(lines, loud, sightings, timeline)
-        if is_error_line(body_of(lines[index])) and not timeline.stopped(index) and not timeline.started_after(index)
+        if is_error_line(body_of(lines[index]))
+        and not (is_stopped(lines, index, timeline) or timeline.started_after(index))
     ]
 
 
@@ -325,19 +328,20 @@ def _harmless(
     """A harmless text; ``besides`` for one that tells a trouble of another program.
 
     Not with certainty where nobody says whose queue drained, which of several servers wrote, what became of a pod
-    that has what it waited for, or what a container did that was started.
+    that has what it waited for, what a container did that was started, or whether a start came to its end.
     """
     loud = _unknown_of(lines, loud, sightings, timeline)
     scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
     survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
     notes = only_info(list(lines))
-    calm = (scary or timeline.is_progress) and all(_calmed(lines, index, timeline) for index in loud)
+    calm = (scary or timeline.is_progress) and all(is_calmed(lines, index, timeline) for index in loud)
     if not notes and not calm:
         return None
     best = max(scary, key=lambda sighting: (sighting.signature.precedence, -sighting.index), default=None)
     markers = [sighting for sighting in sightings if sighting.signature.role is Role.PHASE]
     doubt = besides or loud or any(is_queue(s.signature) and not timeline.server(s.index) for s in sightings)
     doubt = doubt or any(is_waiting(lines[s.index]) for s in survived)
+    doubt = doubt or timeline.last_phase in STARTING
     doubt = doubt or (not timeline.is_progress and any(s.signature.proof is Proof.STARTED for s in sightings))
     doubt = doubt or Queues([], [], lines, timeline).doubts_one_server
     shown = [*scary[:3], *survived[:2]] or markers[-3:]
@@ -352,17 +356,6 @@ def _harmless(
         phase=timeline.last_phase,
         precedence=best.signature.precedence if best else 0,
     )
-
-
-def _calmed(lines: Sequence[str], index: int, timeline: Timeline) -> bool:
-    """Whether a loud line led to nothing: the start or the serving went on, or somebody was stopping the server.
-
-    A traceback is the one of a stop where the exception that ends it is.
-    """
-    if timeline.started_after(index) or timeline.served_after(index):
-        return True
-    end = end_of_traceback(lines, index, timeline)
-    return timeline.marker_at(index if end is None else end) is Phase.STOPPING
 
 
 def _calm(best: Sighting | None, timeline: Timeline, *, loud: bool) -> float:

@@ -70,8 +70,8 @@ BEFORE_WEIGHTS = frozenset(
 BESIDE_LINES = 120
 """A stop that is reported within so many lines of an interrupt is the same."""
 
-AFTER_A_STOP = PASSING | {FailureClass.ENGINE_DEAD, FailureClass.QUEUE_SATURATION}
-"""What a probe or the platform reports about a server that was asked to end."""
+AFTER_A_STOP = PASSING | {FailureClass.ENGINE_DEAD, FailureClass.QUEUE_SATURATION, FailureClass.HOST_OOM}
+"""What a probe or the platform reports about a server that was asked to end; one that takes too long is killed."""
 
 OF_A_UNIT = FailureClass.NO_GPU_VISIBLE
 """What a unit of the machine brings about, which systemd stops and starts: NVIDIA's fabric manager."""
@@ -269,6 +269,22 @@ def _ordered_stop(sighting: Sighting, lines: Sequence[str], timeline: Timeline) 
         return False
     end = end_of_traceback(lines, sighting.index, timeline)
     return timeline.stopped(sighting.index) or (end is not None and (INTERRUPT in lines[end] or timeline.stopped(end)))
+
+
+def is_stopped(lines: Sequence[str], index: int, timeline: Timeline) -> bool:
+    """Whether somebody had stopped the server, or the unit, that a line is of."""
+    return timeline.stopped(index) or unit_told_to_stop(lines, index)
+
+
+def is_calmed(lines: Sequence[str], index: int, timeline: Timeline) -> bool:
+    """Whether a loud line led to nothing: the start or the serving went on, or somebody was stopping the server.
+
+    A traceback is the one of a stop where the exception that ends it is.
+    """
+    if timeline.started_after(index) or timeline.served_after(index):
+        return True
+    end = end_of_traceback(lines, index, timeline)
+    return timeline.marker_at(index if end is None else end) is Phase.STOPPING or unit_told_to_stop(lines, index)
 
 
 def end_of_traceback(lines: Sequence[str], head: int, timeline: Timeline) -> int | None:

@@ -14,6 +14,7 @@ _RESTARTED = ("back-off restarting failed container", "crashloopbackoff")
 _PLACEMENT_WAIT = re.compile(r"placement group of specs for (\d{1,5}) seconds")
 _CLOCK = re.compile(r"\b(\d\d):(\d\d):(\d\d)\b")
 _DAY_S = 86_400
+_RETRIES_OF_A_WAIT = 5
 _HANG_AFTER_S = 300
 """Seconds without a line after the KV cache stands: graphs of the largest models are captured in less."""
 
@@ -272,6 +273,13 @@ def broadcast(case: RuleInput) -> Ruling:
     if case.phase is Phase.UNKNOWN:
         return Ruling(confidence=0.4)  # nothing tells how far the server had come
     return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
+
+
+def store_retries(case: RuleInput) -> Ruling:
+    """A rank that comes first tries a few times; one that goes on without an answer stands still."""
+    if case.progress_after or case.repeats < _RETRIES_OF_A_WAIT:
+        return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
+    return Ruling()
 
 
 def _silent_before(case: RuleInput) -> int:

@@ -47,6 +47,7 @@ RULES: Mapping[str, Rule] = {
         rules_platform.saturation,
         rules_platform.silent_death,
         rules_platform.startup_probe,
+        rules_platform.store_retries,
         rules_platform.unschedulable,
         rules_platform.waiting,
     )

@@ -16,6 +16,9 @@ MOST_TRACEBACK_LINES = 400
 MOST_SOURCE_LINES = 12
 """Python quotes no more than a few lines of source below a frame, and a row of carets under each."""
 
+BETWEEN_LINES = 4
+"""Of servers that write into one stream, so few lines stand between two of one server that belong together."""
+
 INTERRUPT = "KeyboardInterrupt"
 """What Python raises where somebody interrupts a program: nothing had failed in it."""
 
@@ -58,7 +61,11 @@ _RAISED = re.compile(r"\braise\b(?! [\w.]{1,80}\(?\s*$)")
 _BAD_INPUT = re.compile(r"(?:^|[\s.\]])(?:ValueError|TypeError|NotImplementedError|\w{0,40}ValidationError)(?::|$)")
 REFUSING = ("Error in preprocessing prompt inputs", "Error preparing request components", "Error building prompts")
 """What vLLM 0.6 to 0.33 writes, with a traceback, when it answers a request with 400 (entrypoints, serving.py)."""
-_WARNED = re.compile(r"\.py:\d{1,7}: \w{0,60}Warning: .{1,400}:\s*$")
+_WARNED = re.compile(
+    r"\.py:\d{1,7}: \w{0,60}Warning: .{1,400}:\s*$"
+    r"|\bError in (?:site|user)customize; set PYTHONVERBOSE for traceback:\s*$"
+)
+"""A Python warning of several lines, or what Python says of a customisation of its own that it goes on without."""
 _HANDLER_NAME = re.compile(r"\[[\w.-]{1,40}\] ?")
 _GOES_ON = re.compile(r"\b(?:fall(?:s|ing)? ?back|fallback|ignor(?:ed|ing)|skipp(?:ed|ing))\b", re.IGNORECASE)
 _HEAD = re.compile(
@@ -78,16 +85,16 @@ def is_quoted(lines: Sequence[str], index: int) -> bool:
     """Whether a line holds the words of a failure only because something else is shown in it.
 
     It is what a dying engine dumps of its settings and its input; or quotes the source below a traceback's frame; or
-    it is the second line of a Python warning.
+    it is the second line of what Python warns of.
     """
     line = lines[index]
     if is_dumped(line):
         return True
     if index == 0 or _RAISED.search(line):
         return False
-    above = lines[index - 1]
-    if _WARNED.search(above):
-        return server_of(above) == server_of(line)
+    own = (at for at in range(index - 1, max(-1, index - BETWEEN_LINES), -1) if server_of(lines[at]) == server_of(line))
+    if _WARNED.search(lines[next(own, index)]):
+        return True
     return not _FRAME.search(line) and _is_source(lines, index)
 
 

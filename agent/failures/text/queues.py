@@ -10,7 +10,7 @@ from agent.failures.signature import Phase
 from agent.failures.text.phases import PhaseMark, Timeline
 from agent.failures.text.streams import api_server_of, rank_of
 
-SETTLED = 5
+SETTLED = 3
 """So many statistics in a row that count nobody, at the end of a stream of one server: no queue stands."""
 
 INTERVAL_S = 10
