@@ -124,8 +124,9 @@ class IncidentStore(MarkStore, Protocol):
         Version 0 creates.
 
         Raises:
-            StateConflict: Somebody else wrote first: another version stands, one of the signals is stored already,
-                or the plan's id was given to another plan. Nothing was written.
+            StateConflict: Somebody else wrote first: another version stands, or one of the signals is stored already.
+                Nothing was written.
+            InputRejected: The plan's id was given to another plan. Nothing was written.
         """
         ...
 

@@ -58,6 +58,7 @@ STAGE_OF: dict[Step, Stage] = {
 
 STEPS = 20  # more in one call would be a loop that never rests
 RIVALS = 5
+_WRITER = "check who writes to the incident database; the agent does nothing more for this incident"
 
 
 def advance(
@@ -129,14 +130,13 @@ def _measured(context: StageContext, incident: Incident, step: Step, stage: Stag
     except StateConflict:
         log.debug("stage.rival", **about, step=step.value)
         raise
-    except AssertionError as error:
+    except (AssertionError, InputRejected) as error:
         log.exception("incident.impossible", **about, step=step.value, phase=incident.phase.value)
-        _tell_once(context, incident)
-        raise InputRejected(
-            f"incident {incident.id!r} cannot go on",
-            why=f"its stored row says {incident.phase} and lacks what every incident there has",
-            hint="check who writes to the incident database; the agent does nothing more for this incident",
-        ) from error
+        why, hint = f"its stored row says {incident.phase} and lacks what every incident there has", _WRITER
+        if isinstance(error, InputRejected):
+            why, hint = error.cause, error.hint
+        _tell_once(context, incident, why)
+        raise InputRejected(f"incident {incident.id!r} cannot go on", why=why, hint=hint) from error
     except Exception as error:
         took_s = round(time.perf_counter() - began, 3)
         log.warning("stage.failed", **about, step=step.value, error=type(error).__name__, took_s=took_s)
@@ -146,11 +146,10 @@ def _measured(context: StageContext, incident: Incident, step: Step, stage: Stag
     return did
 
 
-def _tell_once(context: StageContext, incident: Incident) -> None:
+def _tell_once(context: StageContext, incident: Incident, why: str) -> None:
     """Say on the incident that it cannot be gone on with, so that people are told; it stays due, should that mend."""
     if incident.stuck:
         return
-    why = f"its stored row says {incident.phase} and lacks what every incident there has"
     now = context.now_for(incident)
     with suppress(SreError):  # it is tried again, and told then
         stuck = incident.with_(stuck=why)

@@ -391,7 +391,7 @@ class TestTimelineAndPlans:
 
     def test_a_plan_is_never_changed(self, store, make):
         first = store.commit(make.change(plan=make.plan()))
-        with pytest.raises(StateConflict, match="'p-a-1' exists and says something else"):
+        with pytest.raises(InputRejected, match="'p-a-1' exists and says something else"):
             store.commit(make.change(first, plan=make.plan(why="a better idea"), events=(make.event("x"),)))
         assert store.plan("p-a-1") == make.plan()
         assert store.timeline("inc-a") == ()

@@ -207,9 +207,12 @@ def test_inside_its_validity_a_change_of_ours_is_undone_once_and_no_more(journey
     assert len(ours(told)) == 2
     back = live(told)
     for stored in (True, False):
-        rolling_back(told, incident, stored=stored)
+        ended = rolling_back(told, incident, stored=stored)
         assert live(told).template == back.template
         assert live(told).generation == back.generation
+        assert (
+            "-2' exists and says something else" in ended.stuck
+        )  # its next plan; told once, and no rival is suspected
     by_hand(told)
     theirs = live(told).template
     rolling_back(told, incident, stored=True)

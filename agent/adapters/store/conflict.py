@@ -1,6 +1,6 @@
 """The error for a writer that came second, with the same message from every store."""
 
-from agent.errors import NotFound, StateConflict
+from agent.errors import InputRejected, NotFound, StateConflict
 
 
 def stale(incident_id: str, *, read: int, stored: int | None) -> StateConflict:
@@ -22,12 +22,12 @@ def signal_stored(key: str, incident_id: str) -> StateConflict:
     )
 
 
-def plan_stored(plan_id: str, incident_id: str) -> StateConflict:
-    """Another plan has this id; plans are never changed."""
-    return StateConflict(
+def plan_stored(plan_id: str, incident_id: str) -> InputRejected:
+    """Another plan has this id, though the incident's row counts fewer plans: no rival of ours leaves it so."""
+    return InputRejected(
         f"incident {incident_id!r} was not written",
         why=f"plan {plan_id!r} exists and says something else",
-        hint="load the incident again and give the new plan a new id",
+        hint="check who writes to the incident database",
     )
 
 

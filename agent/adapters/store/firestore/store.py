@@ -291,6 +291,7 @@ class FirestoreStore(FirestoreMark):
 
         Raises:
             StateConflict: Somebody else wrote first.
+            InputRejected: Another plan has the id of the new one.
         """
         self._refuse_version(change)
         signals = self._documents.get_all([document_path("signals", s.key) for s in change.signals])
