@@ -10,7 +10,7 @@ EXAMPLE ?= examples/gemma4-26b-l4-startup-probe
 STATE ?= state
 LAB ?= state/lab-model
 PYTEST_ARGS ?=
-QUICK := --dist worksteal -m "not slow and not emulator and not browser and not kube and not built"
+QUICK := --dist worksteal -m "not slow and not emulator and not browser and not kube and not built and not mcp"
 # Half of the time of a run is waiting: one worker more than cores, at most eight; with two for each core some waits ran out.
 WORKERS ?= $(shell n=$$((1 + $$(getconf _NPROCESSORS_ONLN))); echo $$((n < 8 ? n : 8)))
 SPREAD := -n $(WORKERS) --dist loadgroup --no-loadscope-reorder

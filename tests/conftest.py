@@ -86,7 +86,7 @@ def end_planes(config):
         kube.rig("control_plane").stop(planes.pop().directory)
 
 
-LEFT = pytest.StashKey[Counter]()  # to CI=true, by rig
+LEFT = pytest.StashKey[Counter]()  # to CI=true, by rig, and cases of long tables
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks
@@ -96,9 +96,7 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.xdist_group("kube"), append=False)
             item.add_marker("kube")
     if rigs.takes_journeys_alone(config):
-        items[:], left = rigs.split(items)
-        config.hook.pytest_deselected(items=left)
-        config.stash[LEFT] = Counter(map(rigs.rig_of, left))
+        items[:], config.stash[LEFT] = rigs.split(items)
     if config.getoption("loadgroup", default=False):
         items.sort(key=order)
 

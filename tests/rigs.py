@@ -1,10 +1,11 @@
-"""What starts services or programs of its own, and which of its tests are left to ``CI=true``.
+"""What a whole run leaves to ``CI=true``: most tests of what starts services of its own, most cases of long tables.
 
-A whole run without ``CI=true`` has everything that is computed in process, and the journeys of each rig. Whoever names
+Without ``CI=true`` it has the journeys of each rig, and of a test with more than six cases every third. Whoever names
 a file, a folder, a word or a mark of tests, or those that failed, has all that it names.
 """
 
 import os
+import zlib
 from collections import Counter
 from collections.abc import Iterable
 
@@ -21,7 +22,14 @@ RIGS = {
     "watched": "servers that are watched as processes",
     "guide": "commands of a guide",
     "built": "packages, images and archives that are built or installed",
+    "azure": "a played Azure Resource Manager",
+    "tpu": "a played TPU API",
+    "mcp": "a session with the MCP server",
+    "deploy": "deploy.sh",
 }
+CASES = "cases"
+LONG_TABLE = 6
+ONE_IN = 3
 NAMING = ("keyword", "markexpr", "lf", "failedfirst")  # -k, -m, --lf, --ff
 EVERYTHING = CI or SOAK or bool(os.environ.get("REQUIRE_ALL"))
 
@@ -40,17 +48,40 @@ def takes_journeys_alone(config: pytest.Config) -> bool:
     return not (EVERYTHING or named or any(config.getoption(option, default=None) for option in NAMING))
 
 
-def split(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """Return what runs and what is left to ``CI=true``; a rig without any journey is a mistake."""
-    run, left = [], []
+def split(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], Counter[str]]:
+    """Return what runs, and how much of each rig and of long tables is left to ``CI=true``.
+
+    A rig without any journey is a mistake.
+    """
+    run, left = [], Counter[str]()
     for item in items:
-        (run if rig_of(item) is None or item.get_closest_marker("journey") else left).append(item)
-    if bare := {rig_of(item) for item in left} - {rig_of(item) for item in run}:
+        rig = rig_of(item)
+        if rig is None or item.get_closest_marker("journey"):
+            run.append(item)
+        else:
+            left[rig] += 1
+    if bare := set(left) - {rig_of(item) for item in run}:
         raise pytest.UsageError(f"no test is marked as a journey of: {', '.join(sorted(map(str, bare)))}")
-    return run, left
+    sampled = sample_of_tables(run)
+    left[CASES] = len(run) - len(sampled)
+    return sampled, +left
+
+
+def sample_of_tables(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests in their order, of a test with many cases every third, and every journey."""
+    tables = [f"{item.parent and item.parent.nodeid}::{getattr(item, 'originalname', item.name)}" for item in items]
+    cases, places, run = Counter(tables), {name: zlib.crc32(name.encode()) for name in tables}, []
+    for item, table in zip(items, tables, strict=True):
+        places[table] += 1
+        if cases[table] <= LONG_TABLE or places[table] % ONE_IN == 0 or item.get_closest_marker("journey"):
+            run.append(item)
+    return run
 
 
 def said(left: Counter[str]) -> str:
     """Return the line at the end of a run: what did not run, and how to run it."""
-    parts = ", ".join(f"{number} with {RIGS[name]}" for name, number in sorted(left.items()))
+    parts = ", ".join(
+        f"{number} {'cases of long tables' if name == CASES else f'with {RIGS[name]}'}"
+        for name, number in sorted(left.items())
+    )
     return f"left to CI=true make test, or name their file: {parts}"

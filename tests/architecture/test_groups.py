@@ -46,12 +46,43 @@ def test_a_file_of_short_tests_is_one_piece_of_work_and_a_long_test_is_one_alone
 def test_of_a_rig_the_journeys_run_and_the_rest_is_left_to_ci(request: pytest.FixtureRequest, rig: str) -> None:
     """A rig of which nothing would run is a mistake, and what needs none always runs."""
     item = request.node
-    assert rigs.split([item]) == ([item], [])
+    assert rigs.split([item]) == ([item], Counter())
     item.add_marker(rig)
     with pytest.raises(pytest.UsageError, match=rig):
         rigs.split([item])
-    item.add_marker("journey")
-    assert rigs.split([item]) == ([item], [])
+    journey = cases_of("test_journey", 1, rig, "journey")
+    assert rigs.split([item, *journey]) == (journey, Counter({rig: 1}))
+
+
+def cases_of(test: str, number: int, *marks: str) -> list[Any]:
+    """So many cases of one test, as pytest collects them."""
+    return [
+        SimpleNamespace(
+            name=f"{test}[{case}]",
+            originalname=test,
+            parent=SimpleNamespace(nodeid="tests/test_a.py"),
+            get_closest_marker=lambda name: name in marks or None,
+        )
+        for case in range(number)
+    ]
+
+
+@pytest.mark.parametrize(("cases", "run"), [(1, 1), (6, 6), (7, 2), (9, 3), (300, 100)])
+def test_of_a_long_table_every_third_case_runs(cases: int, run: int) -> None:
+    """Whatever stands between them; a short table runs whole, and so does a journey however long it is."""
+    table, journey = cases_of("test_table", cases), cases_of("test_journey", 20, "journey")
+    mixed = [*table[:2], *journey, *table[2:]]
+    sampled, left = rigs.split(mixed)
+    assert len(sampled) - 20 in {run, run + (cases > 6 and cases % 3 > 0)}
+    assert left == Counter(cases=cases + 20 - len(sampled)) - Counter()
+    assert set(map(id, journey)) <= set(map(id, sampled))
+    assert [item for item in mixed if item in sampled] == sampled
+
+
+def test_not_the_same_cases_of_every_table_run() -> None:
+    """What one test tries with SQLite alone another tries with Firestore."""
+    first = {rigs.split(cases_of(f"test_{name}", 9))[0][0].name[-2] for name in range(30)}
+    assert first == {"0", "1", "2"}
 
 
 @pytest.mark.parametrize(
@@ -108,8 +139,8 @@ def test_each_python_is_tried_on_a_control_plane_that_quick_leaves_out() -> None
 
 
 def test_what_was_left_out_is_said_with_the_way_to_run_it() -> None:
-    line = rigs.said(Counter(kube=90, ec2=2))
+    line = rigs.said(Counter(kube=90, ec2=2, cases=9))
     assert line == (
-        "left to CI=true make test, or name their file: 2 with an EC2 instance whose scripts really run, "
-        "90 with a Kubernetes control plane"
+        "left to CI=true make test, or name their file: 9 cases of long tables, "
+        "2 with an EC2 instance whose scripts really run, 90 with a Kubernetes control plane"
     )

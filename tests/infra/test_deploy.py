@@ -19,6 +19,8 @@ from agent.core.service.services import parse_services
 from agent.entrypoints.cli.doctor import cloud
 from tests.infra import terraform_text
 
+pytestmark = pytest.mark.deploy
+
 ACTIONS = ("plan", "apply", "smoke", "destroy")
 
 
@@ -63,6 +65,7 @@ def commands(said, tool):
     return [shlex.split(line) for line in dict.fromkeys(found)]
 
 
+@pytest.mark.journey
 def test_shellcheck_finds_nothing(root, missing):
     """The whole script, every level."""
     tool = shutil.which("shellcheck") or shutil.which("shellcheck", path=str(Path(sys.executable).parent))
@@ -72,6 +75,7 @@ def test_shellcheck_finds_nothing(root, missing):
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("action", ACTIONS)
 def test_a_dry_run_needs_no_credentials_and_changes_nothing(action, said, tree):
     """It ends well, and leaves nothing but the generated variables behind."""
@@ -80,6 +84,7 @@ def test_a_dry_run_needs_no_credentials_and_changes_nothing(action, said, tree):
     assert made <= {"values.tfvars.json", "accounts", "installation.tfvars.json"}
 
 
+@pytest.mark.journey
 def test_a_dry_run_shows_the_whole_plan(said):
     """Checks, staging, state, secrets, every resource, cost; no value of a secret."""
     out = said["apply"].stdout
@@ -92,6 +97,7 @@ def test_a_dry_run_shows_the_whole_plan(said):
     assert [text for text in wanted if text not in both] == []
 
 
+@pytest.mark.journey
 def test_both_prices_are_shown_before_anything_is_applied(said, root):
     """What a month costs with `decide` warm and cold, and the variable that chooses, which Terraform knows."""
     for action in ("plan", "apply"):
@@ -235,6 +241,7 @@ def lint(tree, commands):
     return verdicts
 
 
+@pytest.mark.journey
 def test_terraform_is_called_with_words_it_knows(said):
     """init, plan, apply, output, state rm: always in infra, never asking for input."""
     found = commands(said, "terraform")
@@ -250,6 +257,7 @@ def applied(said, tree):
     return [*said.values(), deploy(tree, "destroy", "--dry-run", DELETE_INCIDENTS="yes")]
 
 
+@pytest.mark.journey
 def test_what_is_applied_is_a_plan_that_was_shown(applied):
     """Every apply names a saved plan, written by the plan before it; none is approved unseen."""
     for run in applied:
@@ -469,6 +477,7 @@ def test_destroying_asks_first(tree):
     assert body.index("confirmed") < body.index("run ")
 
 
+@pytest.mark.journey
 def test_the_example_files_are_right(root):
     """What a newcomer copies is accepted as it stands, and nothing in it is automatic."""
     policy = parse_policy((root / "infra" / "policy.example.toml").read_text())
@@ -478,6 +487,7 @@ def test_the_example_files_are_right(root):
     assert len(parse_services((root / "infra" / "services.example.toml").read_text(), known).services) == 2
 
 
+@pytest.mark.journey
 def test_the_price_is_the_sum_of_its_items(said):
     """Each item is shown with its date and reckoning."""
     lines = [line for line in said["plan"].stdout.splitlines() if " USD  " in line]

@@ -9,6 +9,8 @@ from agent.core.value import canonical
 from tests.contracts import arm_server as arm
 from tests.journeys.on_container_apps import begin, go_on
 
+pytestmark = pytest.mark.azure
+
 
 @pytest.fixture
 def begun(journey):
@@ -38,6 +40,7 @@ def approved(begun, *, before_apply=lambda _: None, **how):
     return told, world, before
 
 
+@pytest.mark.journey
 def test_an_fp8_cache_on_an_a100_closes_by_itself(begun):
     """The seed's case: a data type that the card does not have, `auto` in its place, one revision, one completion."""
     told, world, before = approved(begun)

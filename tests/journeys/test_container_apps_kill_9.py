@@ -13,6 +13,8 @@ from tests.journeys.conftest import ROOT
 from tests.journeys.on_container_apps import EXAMPLE, world_of
 from tests.journeys.test_kubernetes_kill_9 import boundaries
 
+pytestmark = pytest.mark.azure
+
 KILLS = tries(1, ci=8, soak=1000)  # at most all of them
 
 

@@ -21,6 +21,8 @@ from tests.contracts.arm_world import ArmWorld
 from tests.journeys.conftest import ROOT, Journey
 from tests.journeys.on_container_apps import EXAMPLE
 
+pytestmark = pytest.mark.azure
+
 STOP = Lifecycle(operation=LifecycleOperation.STOP)
 START = Lifecycle(operation=LifecycleOperation.START, min_instances=1, max_instances=1)
 

@@ -108,7 +108,7 @@ def run(command: str, source: Path, folder: Path) -> tuple[int, bytes, float]:
 
 
 @pytest.mark.parametrize(
-    ("command", "name"), some([(c, n) for n in CONTENTS for c in ("classify", "replay")], one_in=3)
+    ("command", "name"), some([(c, n) for n in CONTENTS for c in ("classify", "replay")], one_in=5)
 )
 def test_memory_is_bounded_whatever_the_source_holds(command: str, name: str, tmp_path: Path) -> None:
     """The command ends with an answer, and the failure at the end of a log is in it."""

@@ -16,7 +16,7 @@ from tests.journeys.conftest import ROOT
 from tests.journeys.test_kubernetes_kill_9 import boundaries
 from tests.journeys.test_tpu_vm import EXAMPLE, SHARE
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.tpu]
 KILLS = tries(1, ci=1000, soak=1000)  # at most all of them
 
 

@@ -64,6 +64,8 @@ def asked(told):
     return told.until(lambda i: i.phase is Phase.ASKED, limit_s=300)
 
 
+@pytest.mark.journey
+@pytest.mark.tpu
 def test_a_share_that_leaves_no_hbm_is_lowered_and_verified(on_tpu) -> None:
     """One change of the metadata, one container more, and a real completion says that it helped."""
     told, world = on_tpu()
@@ -87,6 +89,7 @@ def traffic_of(live) -> str:
     return canonical([t.model_dump(mode="json") for t in live.traffic]).decode()
 
 
+@pytest.mark.tpu
 def test_a_share_that_does_not_help_is_undone_to_the_byte(on_tpu) -> None:
     """The prior metadata stands again but for revision and stamp, and the next plan is made."""
     told, world = on_tpu(FAKE_FITS_SHARE="0.1")
@@ -99,6 +102,7 @@ def test_a_share_that_does_not_help_is_undone_to_the_byte(on_tpu) -> None:
     assert world.platform.describe(world.service).config == before.config
 
 
+@pytest.mark.tpu
 def test_what_somebody_else_changed_in_between_is_kept(on_tpu) -> None:
     """Approved was the state before: nothing is written over theirs, and a new plan is made for it."""
     told, world = on_tpu()
@@ -112,6 +116,7 @@ def test_what_somebody_else_changed_in_between_is_kept(on_tpu) -> None:
     assert [r.applied for r in after.remedies] == [False]
 
 
+@pytest.mark.tpu
 @pytest.mark.parametrize("carried_out", [True, False], ids=["carried out, answer lost", "not carried out"])
 def test_an_answer_that_did_not_come_is_one_change_all_the_same(on_tpu, carried_out: bool) -> None:
     """Whether or not Cloud TPU made it: one container more, and the incident ends well."""
@@ -126,6 +131,7 @@ def test_an_answer_that_did_not_come_is_one_change_all_the_same(on_tpu, carried_
     assert (done.phase, len(world.docker_calls("run"))) == (Phase.RESOLVED, 2), done.ended_why
 
 
+@pytest.mark.tpu
 def test_a_spot_node_that_is_taken_back_while_it_is_verified_is_told(on_tpu) -> None:
     """The change did not fail: there is no node any more, and a person is told what holds the quota."""
     told, world = on_tpu()
@@ -137,6 +143,7 @@ def test_a_spot_node_that_is_taken_back_while_it_is_verified_is_told(on_tpu) -> 
     assert world.cloud.calls.count("UpdateNode") == 1
 
 
+@pytest.mark.tpu
 def test_the_settings_open_the_adapter_and_the_doctor_looks_at_each_node(on_tpu, tmp_path: Path) -> None:
     """PLATFORM=tpu_vm:PROJECT over the stand-in: the service is described, and what is missing is named."""
     _, world = on_tpu()

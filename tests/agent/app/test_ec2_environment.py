@@ -55,6 +55,7 @@ def test_an_empty_selection_is_not_all(monkeypatch):
     assert environment.platform_of("other") is None
 
 
+@pytest.mark.ec2
 @pytest.mark.parametrize(
     ("printed", "name"),
     [
@@ -97,6 +98,7 @@ def opened(tmp_path, monkeypatch):
     world.close()
 
 
+@pytest.mark.ec2
 def test_the_doctor_says_how_the_unit_stands_and_what_is_not_allowed(opened):
     """Denied calls are asked by dry run; nothing is changed."""
     world, made, whole = opened
@@ -126,6 +128,7 @@ def denied(region, operation, **asked):
     raise PolicyRefused("it failed", why="UnauthorizedOperation", hint="grant it")
 
 
+@pytest.mark.ec2
 def test_a_journal_longer_than_an_output_is_read_in_pages(opened):
     """Systems Manager gives back 24,000 characters: every line comes, once, in order."""
     world, made, _ = opened
@@ -146,6 +149,7 @@ def test_a_journal_longer_than_an_output_is_read_in_pages(opened):
     assert len(pages) > 1
 
 
+@pytest.mark.ec2
 def test_a_log_in_cloudwatch_is_read_in_pages_and_outlives_the_instance(opened, monkeypatch):
     """Every line comes once, in order, of the newest start; a stream that is not there names what to do."""
     world, made, _ = opened
@@ -168,6 +172,7 @@ def test_a_log_in_cloudwatch_is_read_in_pages_and_outlives_the_instance(opened, 
     world.ec2.start_instances(InstanceIds=[world.instance])
 
 
+@pytest.mark.ec2
 def test_of_a_machine_that_does_not_answer_the_system_log_tells_xid_errors(opened, monkeypatch):
     """GetConsoleOutput needs no agent on the instance; without such a line, the agent is what is named."""
     world, made, _ = opened
@@ -180,6 +185,7 @@ def test_of_a_machine_that_does_not_answer_the_system_log_tells_xid_errors(opene
     assert [line.text for line in found.lines] == [xid]
 
 
+@pytest.mark.ec2
 def test_the_doctor_says_which_status_check_fails(opened, monkeypatch):
     """EC2's own word of the machine and its host, and what it plans for it."""
     _, made, whole = opened

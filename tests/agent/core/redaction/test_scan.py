@@ -10,7 +10,7 @@ import re2
 from agent.catalogue.load_secrets import load_secrets
 from agent.core.redaction import Redactor
 from agent.core.redaction.scan import compiled
-from tests.counts import tries
+from tests.counts import some, tries
 
 RULES = load_secrets()
 REDACTOR = Redactor(RULES)
@@ -51,7 +51,7 @@ def test_recall_over_public_rules(shared, made_to_pattern):
 
 @pytest.mark.slow
 @pytest.mark.shared
-@pytest.mark.parametrize("style", ["structlog", "structlog pair", "rich", "loguru"])
+@pytest.mark.parametrize("style", some(["structlog", "structlog pair", "rich", "loguru"], one_in=3))
 def test_recall_over_public_rules_as_loggers_print_them(shared, made_to_pattern, printed, style):
     """S16: as S11, under CI 2,000 of them, coloured and wrapped; counted are the secrets that the rule still finds in what was printed."""
     missed: Counter[str] = Counter()

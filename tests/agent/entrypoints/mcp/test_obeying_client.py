@@ -24,7 +24,7 @@ from tests.agent.entrypoints.mcp.test_server import READS, SERVICE, talk, text_o
 from tests.counts import CI
 from tests.outside import shared
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.mcp]
 
 DECIDES = ("approve", "approve_plan", "decide", "reject", "execute", "apply", "roll_back", "kill_switch", "confirm")
 

@@ -391,6 +391,7 @@ def test_a_body_of_ten_megabytes_is_refused_before_it_is_read_as_json(served):
     assert not called("help", {}, server=served.url).is_error
 
 
+@pytest.mark.mcp
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_over_standard_input_both_protocols(asked, mode):
     """The command itself, as a client starts it; nothing but the protocol stands on its output."""

@@ -17,7 +17,12 @@ pytestmark = pytest.mark.slow
 CLOUDS = {"google": {"cloud_run", "gke", "gce", "tpu_vm"}, "aws": {"ec2"}, "azure": {"container_apps"}}
 
 
-@pytest.fixture(params=["stdio", "http"])
+@pytest.fixture(
+    params=[
+        pytest.param("stdio", marks=pytest.mark.mcp),
+        pytest.param("http", marks=[pytest.mark.mcp, pytest.mark.journey]),
+    ]
+)
 def way(request, asked):
     """What a client connects to: the command itself, or the address that it serves."""
     if request.param == "stdio":
