@@ -1,6 +1,6 @@
 """What a whole run leaves to ``CI=true``: most tests of what starts services of its own, most cases of long tables.
 
-Without ``CI=true`` it has the journeys of each rig, and of a test with more than six cases every third. Whoever names
+Without ``CI=true`` it has the journeys of each rig, and of a test with more than four cases every third. Whoever names
 a file, a folder, a word or a mark of tests, or those that failed, has all that it names.
 """
 
@@ -28,7 +28,7 @@ RIGS = {
     "deploy": "deploy.sh",
 }
 CASES = "cases"
-LONG_TABLE = 6
+LONG_TABLE = 4
 ONE_IN = 3
 NAMING = ("keyword", "markexpr", "lf", "failedfirst")  # -k, -m, --lf, --ff
 EVERYTHING = CI or SOAK or bool(os.environ.get("REQUIRE_ALL"))

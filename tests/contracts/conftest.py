@@ -93,7 +93,7 @@ QUARANTINES = {
 }
 
 
-EMULATED = (pytest.mark.emulator, pytest.mark.journey, pytest.mark.xdist_group("firestore"))
+EMULATED = (pytest.mark.emulator, pytest.mark.xdist_group("firestore"))
 
 
 def cases(table, *, without=""):

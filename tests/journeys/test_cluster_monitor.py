@@ -93,7 +93,6 @@ def diagnosed(class_):
     return lambda incident: incident.diagnosis is not None and incident.diagnosis.class_ == class_
 
 
-@pytest.mark.journey
 def test_a_pod_that_is_killed_for_memory_is_an_incident_within_seconds(kube_cluster, watching):
     """R17: from the kubelet's status to an incident of the right class; one, whatever else is told of it."""
     cluster = kube_cluster()

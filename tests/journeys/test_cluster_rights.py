@@ -144,7 +144,6 @@ def test_without_the_rules_in_comments_the_role_is_that_of_a_deployment():
     assert granted == {right[:5] for right in workload_rights(services.services)}
 
 
-@pytest.mark.journey
 @pytest.mark.parametrize("place", PLACES)
 def test_the_rules_that_the_server_lists_to_the_agent_are_what_its_calls_need(installed, place):
     """In each namespace, what is granted cluster-wide included; whether each rule is applied is tried below, one by one."""
@@ -261,7 +260,6 @@ def test_the_agent_works_with_that_role_and_asks_for_nothing_else(installed, cal
     assert shown == needed(installed.services)
 
 
-@pytest.mark.journey
 @pytest.mark.parametrize(
     ("verb", "path"),
     [

@@ -45,8 +45,10 @@ def url(stage):
         yield address
 
 
-@pytest.mark.journey
-@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
+@pytest.mark.parametrize(
+    "width",
+    [pytest.param(w, id=name, marks=pytest.mark.journey if name == "phone" else ()) for name, w in WIDTHS.items()],
+)
 def test_from_the_list_to_an_approval(stage, url, open_page, width):
     incident = stage.waiting()
     seen = open_page(width=width)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.counts import CI, SOAK, spread, tries
+from tests.counts import CI, SOAK, some, spread, tries
 from tests.simulation.kills import again, boundaries
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -147,7 +147,7 @@ def life(name: str) -> dict[str, Any]:
     return {"actions": [{"stop": STOP, "delete": DELETE}[name]]}
 
 
-@pytest.mark.parametrize("name", LIVES)
+@pytest.mark.parametrize("name", some(LIVES, one_in=2))
 def test_a_lifecycle_killed_at_any_effect_happens_once(name: str, forks: Forks) -> None:
     """Created and removed again, started, stopped, deleted: 0 lost, 0 double, 0 stuck."""
     case = {"example": EXAMPLES["undone"], "policy": MAY_CREATE, **life(name)}

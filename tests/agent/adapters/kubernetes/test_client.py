@@ -15,7 +15,6 @@ from tests.loopback import Loopback
 KUBE = pytest.mark.xdist_group("kube")
 
 
-@pytest.mark.journey
 @KUBE
 def test_objects_go_in_and_out_unchanged(kube_cluster):
     """Create, get, list, patch by our own field manager, delete under the uid."""

@@ -60,7 +60,6 @@ def holds_within(replica, seconds):
     return led == [True]
 
 
-@pytest.mark.journey
 def test_the_second_waits_and_leads_once_the_first_gives_it_back(replica_of):
     first, second = replica_of("a"), replica_of("b")
     assert holds_within(first, 10)

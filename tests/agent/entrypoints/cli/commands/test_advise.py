@@ -9,6 +9,7 @@ import pytest
 
 from agent.entrypoints.cli.main import main
 from agent.fit.flags.flags import parse_flags
+from tests.counts import some
 
 ON_L4 = ["advise", "--model", "google/gemma-4-31B-it-qat-w4a16-ct", "--accelerator", "nvidia-l4"]
 FAILED = "--max-model-len 4096 --kv-cache-dtype fp8 --gpu-memory-utilization 0.95"
@@ -104,7 +105,7 @@ def test_every_process_gives_the_same_answer():
             capture_output=True,
             check=True,
         ).stdout
-        for seed in ("0", "1", "2")
+        for seed in some(("0", "1", "2"), one_in=2)
     }
     assert len(said) == 1
 
