@@ -32,7 +32,7 @@ Half a secret would not be recognised as one.
 class Value(BaseModel):
     """A frozen value; a change makes a new one with ``with_(...)``."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     def with_(self, **changes: Any) -> Self:
         """Return a copy with some fields replaced, validated like a new value."""

@@ -1,5 +1,7 @@
 """What others said is kept in whole words."""
 
+import subprocess
+import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -30,3 +32,32 @@ def test_a_short_text_is_kept_and_a_kept_one_stays_as_it_is() -> None:
 
 def test_one_endless_word_is_named_by_its_length() -> None:
     assert kept("a" * 5000) == "(a word of 5000 characters)"
+
+
+FIRST_USE = """
+import sys, threading
+from pydantic import ValidationError
+from agent.core.incident.incident import Incident
+from agent.core.value import Value
+sys.setswitchinterval(1e-6)
+seen, together = [], threading.Barrier(8)
+def first():
+    together.wait()
+    for value in (Incident, *Value.__subclasses__()):
+        try:
+            value.model_validate({"no such key": 1})
+        except ValidationError as error:
+            seen.append(error.error_count())
+        except Exception as error:
+            print(value, repr(error))
+threads = [threading.Thread(target=first) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(seen) == 8 * (1 + len(Value.__subclasses__())))
+"""
+
+
+def test_threads_that_use_a_value_for_the_first_time_together_all_have_its_rules() -> None:
+    """What a value accepts is compiled at its first use, of which a server has several at once."""
+    ran = subprocess.run([sys.executable, "-c", FIRST_USE], capture_output=True, text=True, check=True)
+    assert ran.stdout == "True\n"
