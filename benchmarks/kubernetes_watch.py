@@ -16,8 +16,6 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-import structlog
-
 from agent.adapters.kubernetes.client import connect
 from agent.app import build_app_in_memory
 from agent.app.runtime_environment import kubernetes
@@ -28,6 +26,7 @@ from agent.entrypoints.cli.analysis import SteppedClock
 from agent.entrypoints.monitor.cluster_monitor import ClusterMonitor
 from agent.entrypoints.service import publish_example
 from agent.settings import read_settings
+from agent.structured_log import structlog
 from tests import kube
 from tests.journeys.conftest import ROOT, Journey
 from tests.journeys.on_kubernetes import EXAMPLE, begin

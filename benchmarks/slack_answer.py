@@ -34,8 +34,9 @@ from agent.adapters.store.sqlite.schema import Kind
 from agent.adapters.store.sqlite.store import SqliteStore
 from agent.app.catalogues import read_rules
 from agent.core.decision.policy import Approver, Policy
-from agent.core.incident.incident import Incident, Times
+from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
+from agent.core.incident.times import Times
 from agent.core.plan.action import Restart
 from agent.core.plan.plan import Plan, Risk, Rollout
 from agent.core.plan.proof import Proof

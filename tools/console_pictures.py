@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import structlog
-
+from agent.structured_log import structlog
 from tools.console_scenes import SCENES
 
 ROOT: Final = Path(__file__).resolve().parents[1]

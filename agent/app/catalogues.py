@@ -11,7 +11,7 @@ from agent.catalogue.load_bundled import load_default_policy
 from agent.catalogue.load_failures import FailureCatalogue, load_failures
 from agent.catalogue.load_secrets import load_secrets
 from agent.core.decision.policy import Policy, parse_policy
-from agent.core.incident.incident import Times
+from agent.core.incident.times import Times
 from agent.core.intake.origin import Reading, watch_everything, watched_by
 from agent.core.plan.capacity import Capacity
 from agent.core.redaction.redacted_json import body_without_secrets

@@ -3,13 +3,12 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
-import structlog
-
 from agent.app.catalogues import redact
 from agent.errors import DISTRIBUTION, SettingsRejected
 from agent.ports.model import Model
 from agent.ports.tracing import NoTracer, Tracer
 from agent.settings import Settings
+from agent.structured_log import structlog
 
 if TYPE_CHECKING:
     from agent.adapters.tracing.otel import OtelTracer

@@ -3,14 +3,13 @@
 import threading
 from functools import cache
 
-import structlog
-
 from agent.app import App, Role, build_app
 from agent.app.catalogues import matcher, redactor
 from agent.entrypoints.cold_start import loading
 from agent.entrypoints.telemetry import configure_log, current_trace
 from agent.errors import SreError
 from agent.settings import Settings, read_settings
+from agent.structured_log import structlog
 
 StatusReply = tuple[str, int]
 

@@ -10,7 +10,6 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import structlog
 from werkzeug.wrappers import Response
 
 from agent.app import Role
@@ -23,6 +22,7 @@ from agent.entrypoints.http.slack_request import BODY_LIMIT as PRESS_LIMIT
 from agent.entrypoints.telemetry import traced
 from agent.errors import SreError
 from agent.ports.stage_context import Owner
+from agent.structured_log import structlog
 
 if TYPE_CHECKING:
     from flask import Flask, Request

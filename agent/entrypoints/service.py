@@ -8,8 +8,6 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-import structlog
-
 from agent.app import App
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import LIVE
@@ -20,6 +18,7 @@ from agent.ports.bus import Delivery, Message, Outcome, Topic
 from agent.ports.stage_context import RECEIVER_OF, Owner
 from agent.ports.store import Query
 from agent.stages.observe_services import observe_services
+from agent.structured_log import structlog
 
 OBSERVE_EVERY_S = 60.0  # as the scheduler of the cloud does
 ACTED_FOR = 200  # open incidents of a rehearsal, at most, whose tasks are acted out

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from io import StringIO
 from typing import Any, NamedTuple, TextIO
 
-import structlog
+from agent.structured_log import structlog
 
 SEVERITY = {"debug": "DEBUG", "info": "INFO", "warning": "WARNING", "error": "ERROR", "critical": "CRITICAL"}
 LABELS = ("incident", "stage", "run", "service", "origin")

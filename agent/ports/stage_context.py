@@ -9,8 +9,9 @@ from typing import Final, Protocol
 from agent.core.decision.decision import HmacReceiptSigner, ReceiptSigner
 from agent.core.decision.policy import Policy
 from agent.core.diagnosis.model_request import ModelUse
-from agent.core.incident.incident import Incident, Times
+from agent.core.incident.incident import Incident
 from agent.core.incident.step import Step
+from agent.core.incident.times import Times
 from agent.core.plan.capacity import Capacity
 from agent.core.service.services import Services
 from agent.core.service.serving import Live

@@ -1,9 +1,11 @@
 """The events that are told to others: which step of an incident or a request sends which one."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agent.core.incident.incident import Event, EventKind, Incident
-from agent.core.incident.phase import Phase
+from agent.core.incident.phase import EventKind, Phase
+
+if TYPE_CHECKING:  # settings name these events, and are read by commands that know no incident
+    from agent.core.incident.incident import Event, Incident
 
 TYPE_OF: Final[dict[Phase | EventKind, str]] = {
     Phase.DIAGNOSED: "incident.opened",
@@ -40,7 +42,7 @@ REQUEST_TYPE_OF: Final[dict[Phase | EventKind, str]] = {
 EVENT_TYPES: Final = frozenset({*TYPE_OF.values(), *REQUEST_TYPE_OF.values()})
 
 
-def type_of(incident: Incident, event: Event, before: Event | None) -> str | None:
+def type_of(incident: "Incident", event: "Event", before: "Event | None") -> str | None:
     """Return the type of the event that a line of the timeline sends, or None where it sends none.
 
     Args:

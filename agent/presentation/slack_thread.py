@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
-from agent.core.incident.incident import Event, EventKind, Incident
-from agent.core.incident.phase import ENDS, Phase
+from agent.core.incident.incident import Event, Incident
+from agent.core.incident.phase import ENDS, EventKind, Phase
 from agent.core.incident.renotify import is_unattended
 from agent.core.text.safe_text import slack_mrkdwn
 from agent.presentation.event_text import steps

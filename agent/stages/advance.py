@@ -4,9 +4,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-import structlog
-
-from agent.core.incident.incident import EventKind, Incident
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import EventKind
 from agent.core.incident.step import Step, due_step
 from agent.errors import InputRejected, SreError, StateConflict
 from agent.ports.stage_context import OWNER_OF, StageContext
@@ -29,6 +28,7 @@ from agent.stages.undo import undo
 from agent.stages.verification_to_outcome import verification_to_outcome
 from agent.stages.watch_operation import watch_operation
 from agent.stages.watch_undo import watch_undo
+from agent.structured_log import structlog
 
 log = structlog.get_logger(__name__)
 

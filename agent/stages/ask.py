@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from agent.core.decision.approvals import Approvals, approvals_of
-from agent.core.incident.incident import EventKind, Incident
-from agent.core.incident.phase import Phase
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import EventKind, Phase
 from agent.core.plan.plan import Plan
 from agent.errors import SreError
 from agent.ports.bus import Topic

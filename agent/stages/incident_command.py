@@ -8,8 +8,8 @@ from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.decision.person_act import PersonAct
 from agent.core.decision.roll_back import RollBackDecision, claim_name
 from agent.core.incident.command import MYSELF, NAME_CHARS, NOBODY, TEXT_CHARS, Command, DesiredCommand, impossible
-from agent.core.incident.incident import EventKind, Incident
-from agent.core.incident.phase import Phase
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import EventKind, Phase
 from agent.errors import InputRejected, PolicyRefused, StateConflict
 from agent.ports.stage_context import StageContext
 from agent.ports.store import head_key

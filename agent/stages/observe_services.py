@@ -4,8 +4,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-import structlog
-
 from agent.core.change.config_drift import Rows, ServiceRecord, record_of
 from agent.core.intake.signal import LIVE
 from agent.core.service.services import Service
@@ -13,6 +11,7 @@ from agent.errors import SreError
 from agent.ports.stage_context import StageContext
 from agent.ports.store import Query
 from agent.presentation.drift_text import drift_line
+from agent.structured_log import structlog
 
 log = structlog.get_logger(__name__)
 

@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from agent.core.change.verification import Verdict
-from agent.core.incident.incident import TAKEN_BACK, EventKind, Incident, Remedy
-from agent.core.incident.phase import Phase
+from agent.core.incident.incident import TAKEN_BACK, Incident, Remedy
+from agent.core.incident.phase import EventKind, Phase
 from agent.ports.stage_context import StageContext
 from agent.stages.diagnosis_to_plan import described_plan, store_plan
 from agent.stages.incident_to_diagnosis import rediagnose

@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import ClassVar
 
-from agent.core.incident.incident import EventKind, Incident
-from agent.core.incident.phase import BEFORE_DECISION, Phase
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import BEFORE_DECISION, EventKind, Phase
 from agent.core.plan.plan import Plan
 from agent.core.planning.requested import propose_requested
 from agent.errors import PolicyRefused, SreError

@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from agent.core.decision.decision import NO_REASON, Channel, Choice, Decision, Person, Vote, sign
-from agent.core.incident.incident import EventKind, Incident
-from agent.core.incident.phase import Phase
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import EventKind, Phase
 from agent.core.plan.plan import DIGEST_SHOWN, Plan
 from agent.errors import NotFound, PolicyRefused, StateConflict
 from agent.ports.stage_context import StageContext

@@ -1,7 +1,7 @@
 """An incident waits for a person and nobody reacts: people are told again, a few times."""
 
-from agent.core.incident.incident import EventKind, Incident
-from agent.core.incident.phase import Phase
+from agent.core.incident.incident import Incident
+from agent.core.incident.phase import EventKind, Phase
 from agent.core.incident.renotify import is_unattended
 from agent.ports.stage_context import StageContext
 from agent.presentation.impact_text import span

@@ -6,8 +6,7 @@ import pytest
 
 from agent.app.channels import open_notifiers
 from agent.core.decision.policy import Approver
-from agent.core.incident.incident import EventKind
-from agent.core.incident.phase import Phase
+from agent.core.incident.phase import EventKind, Phase
 from agent.core.service.services import Services
 from agent.entrypoints.http.application import make_http_app
 from agent.entrypoints.http.decide import decisions

@@ -25,8 +25,9 @@ from agent.core.decision.approvals import Approvals
 from agent.core.decision.audit import Soundness, verify
 from agent.core.decision.decision import Channel, Choice, Decision, HmacReceiptSigner, Person, Vote, check_receipt
 from agent.core.decision.policy import Approver, Mode, Policy, Rule
-from agent.core.incident.incident import Incident, Times
+from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
+from agent.core.incident.times import Times
 from agent.core.plan.action import Restart
 from agent.core.plan.plan import Plan, Risk, Rollout
 from agent.core.plan.proof import Proof

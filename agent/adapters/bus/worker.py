@@ -5,11 +5,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-import structlog
-
 from agent.adapters.bus.pulling import LeasedDelivery, PullBus
 from agent.errors import SreError
 from agent.ports.bus import Delivery, Outcome, Quarantine
+from agent.structured_log import structlog
 
 log = structlog.get_logger(__name__)
 

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-import structlog
-
 from agent.adapters.kubernetes.client import KubernetesApi
 from agent.adapters.kubernetes.open_streams import OpenStreams
 from agent.core.intake.json_fields import time_of
 from agent.errors import InputRejected, SreError
 from agent.ports.cluster import ContainerRef, PrintedLine
+from agent.structured_log import structlog
 
 SILENCE_S: Final = (
     300.0  # a server may print nothing for so long; then it is asked anew, for the connection may be dead

@@ -4,13 +4,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-import structlog
-
 from agent.adapters.kubernetes.client import KubernetesApi
 from agent.adapters.kubernetes.open_streams import OpenStreams
 from agent.errors import SreError, StateConflict
 from agent.ports.cluster import Change, Seen
 from agent.strict_json import read_object
+from agent.structured_log import structlog
 
 PAGE = 500
 WATCH_S: Final = 240  # the server ends a watch after so long; a connection that died in silence is noticed soon after

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import structlog
-
 from agent.adapters.kubernetes.client import Json, KubernetesApi
 from agent.errors import SreError, StateConflict
 from agent.ports.clock import Clock
+from agent.structured_log import structlog
 
 DURATION_S: Final = 15.0
 RENEW_S: Final = 5.0

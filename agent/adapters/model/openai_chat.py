@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import structlog
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from agent.adapters.http.deadline import Deadline
@@ -16,6 +15,7 @@ from agent.core.diagnosis.model_request import Spend
 from agent.core.value import canonical
 from agent.errors import DependencyFailed
 from agent.ports.model import NoAnswer, Question, Reply
+from agent.structured_log import structlog
 
 if TYPE_CHECKING:
     from agent.adapters.model.chat_call import Answered, ChatCall, Form, Listing

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from agent.adapters.http.client import HttpClient, HttpResponse
-from agent.core.incident.incident import Event, EventKind, Incident
-from agent.core.incident.phase import Phase
+from agent.core.incident.incident import Event, Incident
+from agent.core.incident.phase import EventKind, Phase
 from agent.core.text.safe_text import plain
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
 from agent.presentation.notification import Notification, notification, test_notification

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Final
 
-import structlog
 from opentelemetry import trace as api
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from agent.errors import StateConflict
 from agent.ports.tracing import INCIDENT, Attributes, Kind, RedactedJson, Span
+from agent.structured_log import structlog
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor, TracerProvider

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
 
-import structlog
-
 from agent.adapters.http.wire import proxy_for
 from agent.adapters.tracing.otel import OtelTracer
 from agent.errors import ExtraMissing, SettingsRejected
+from agent.structured_log import structlog
 
 SAY_AGAIN_S: Final = 300.0
 MOST_CHARS: Final = 65_536  # of one text, where OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT says nothing; a question fits

@@ -1,7 +1,6 @@
 """An incident is a trouble that we work on, or a change that a person asked for, and the rules of its life."""
 
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import datetime
 from typing import Any, TypeVar
 
 from pydantic import AliasChoices, AwareDatetime, Field
@@ -15,7 +14,7 @@ from agent.core.decision.person_act import PersonAct
 from agent.core.decision.roll_back import RollBackDecision
 from agent.core.diagnosis.diagnosis import Diagnosis
 from agent.core.diagnosis.model_request import ModelRequest
-from agent.core.incident.phase import ENDS, NEXT, NEXT_OF_REQUEST, Phase
+from agent.core.incident.phase import ENDS, NEXT, NEXT_OF_REQUEST, EventKind, Phase
 from agent.core.intake.signal import LIVE
 from agent.core.plan.plan import Plan
 from agent.core.plan.printed_memory import Printed
@@ -64,23 +63,6 @@ class Remedy(Value):
     incident: str
     applied: bool | None = None
     restored: bool | None = None
-
-
-class EventKind(StrEnum):
-    """What happened without a change of the phase, where others are told of it."""
-
-    VOTE_GIVEN = "vote_given"  # one approval of several
-    VOTE_WITHDRAWN = "vote_withdrawn"
-    REMINDED = "reminded"  # nobody answered, and the next group of approvers was told
-    SUPERSEDED = "superseded"  # a newer request took the place of this one; the phase is WITHDRAWN
-    ACKNOWLEDGED = "acknowledged"  # a person has seen it
-    ASSIGNED = "assigned"
-    COMMENTED = "commented"
-    TASK_DONE = "task_done"  # a person says that their task is done
-    REPLAN_ASKED = "replan_asked"  # a person asks for another plan
-    NO_PLAN_LEFT = "no_plan_left"  # and there is none
-    STUCK = "stuck"  # the agent cannot go on with it as things are
-    UNACKNOWLEDGED = "unacknowledged"  # it waits for a person, nobody reacted, and people are told again
 
 
 class Event(Value):
@@ -286,36 +268,3 @@ def plan_id(incident: str, ordinal: int) -> str:
     if incident.startswith(REQUEST_PREFIX):
         return f"p-{incident}-{ordinal}"
     return f"{incident.replace('inc-', 'p-', 1)}-{ordinal}"
-
-
-class Times(Value):
-    """How long things may take; the defaults of the design.
-
-    ``compression`` divides the waits of a rehearsal, and every screen says so.
-
-    Attributes:
-        renotify_s: After how long people are told again of what waits for them and nobody took note of.
-        renotify_times: How often at most; 0 is never.
-    """
-
-    quiet_s: float = 20
-    settle_s: float = 60
-    approval_s: float = 1800
-    cool_off_s: float = 86_400
-    verify_s: float = 600
-    poll_s: float = 10
-    lease_s: float = 120
-    renotify_s: float = 900
-    renotify_times: int = Field(default=3, ge=0, le=10)
-    rollout_limit_s: float = Field(default=3600, description="a rollout without an end by then is INCONCLUSIVE")
-
-    def settled(self, incident: Incident, now: datetime) -> bool:
-        """Whether a plan may be offered: certain, or quiet long enough, or waited long enough."""
-        if incident.diagnosis is not None and incident.diagnosis.certain:
-            return True
-        return now >= self.settles_at(incident)
-
-    def settles_at(self, incident: Incident) -> datetime:
-        """Return when the incident counts as settled if no further signal arrives."""
-        quiet = incident.quiet_since + timedelta(seconds=self.quiet_s)
-        return min(quiet, incident.opened_at + timedelta(seconds=self.settle_s))

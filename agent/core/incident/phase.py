@@ -71,3 +71,20 @@ ENDS = frozenset({_P.RESOLVED, _P.ESCALATED, _P.SELF_RECOVERED, _P.CLOSED})  # n
 BEFORE_DECISION = frozenset({_P.OPEN, _P.DIAGNOSED, _P.PLANNED, _P.ASKED})
 CHANGED = frozenset({_P.APPLYING, _P.VERIFYING, _P.ROLLING_BACK})  # a change of ours may stand in the world
 UNDER_WAY = CHANGED | {_P.APPROVED}  # a newer request of the service waits until it is over
+
+
+class EventKind(StrEnum):
+    """What happened without a change of the phase, where others are told of it."""
+
+    VOTE_GIVEN = "vote_given"  # one approval of several
+    VOTE_WITHDRAWN = "vote_withdrawn"
+    REMINDED = "reminded"  # nobody answered, and the next group of approvers was told
+    SUPERSEDED = "superseded"  # a newer request took the place of this one; the phase is WITHDRAWN
+    ACKNOWLEDGED = "acknowledged"  # a person has seen it
+    ASSIGNED = "assigned"
+    COMMENTED = "commented"
+    TASK_DONE = "task_done"  # a person says that their task is done
+    REPLAN_ASKED = "replan_asked"  # a person asks for another plan
+    NO_PLAN_LEFT = "no_plan_left"  # and there is none
+    STUCK = "stuck"  # the agent cannot go on with it as things are
+    UNACKNOWLEDGED = "unacknowledged"  # it waits for a person, nobody reacted, and people are told again

@@ -2,8 +2,9 @@
 
 from datetime import datetime, timedelta
 
-from agent.core.incident.incident import Incident, Times
+from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
+from agent.core.incident.times import Times
 from agent.core.intake.signal import LIVE
 
 

@@ -4,13 +4,12 @@ import sys
 from collections.abc import Callable, MutableMapping
 from typing import Any, Final
 
-import structlog
-
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.output import for_people
 from agent.ports.clock import Clock
 from agent.presentation.incident_title import incident_title
+from agent.structured_log import structlog
 
 _MOVES: Final = frozenset({"incident.moved", "request.moved"})
 _QUIET: Final = frozenset({"debug", "info"})

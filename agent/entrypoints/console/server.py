@@ -17,10 +17,9 @@ from http import HTTPStatus
 from typing import Any
 from wsgiref.handlers import SimpleHandler
 
-import structlog
-
 from agent.entrypoints.console.request_parser import RequestParser, RequestRefused
 from agent.entrypoints.http.slack_request import BODY_LIMIT
+from agent.structured_log import structlog
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 

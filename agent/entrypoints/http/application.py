@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any
 
-import structlog
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from agent.core.intake.read import BODY_LIMIT
 from agent.core.value import Value
+from agent.structured_log import structlog
 
 RawResponse = tuple[int, dict[str, str], bytes]
 Door = Callable[[Flask], None]

@@ -5,7 +5,6 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 
-import structlog
 from flask import Flask, Response, request
 
 from agent.core.decision.decision import Channel, Choice, Decision, Person, Vote
@@ -30,6 +29,7 @@ from agent.stages.incident_command import carry_out
 from agent.stages.plan_to_decision import DecisionRequest, NotRecorded, plan_to_decision
 from agent.stages.request_change import withdraw_request
 from agent.stages.tell_sweep import answer_text
+from agent.structured_log import structlog
 
 SLACK_PATH = "/slack/actions"
 WEBHOOK_PATH = "/webhooks/"

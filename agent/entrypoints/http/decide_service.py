@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, TypeVar
 
-import structlog
 from flask import Response, request
 from werkzeug.exceptions import HTTPException
 
@@ -22,6 +21,7 @@ from agent.ports.clock import Clock
 from agent.ports.stage_context import StageContext
 from agent.ports.token_review import TokenReview
 from agent.settings import Settings
+from agent.structured_log import structlog
 
 ANSWER_S = 2.0  # of the three seconds that Slack waits
 WORKERS = 16

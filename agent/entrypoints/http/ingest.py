@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import structlog
 from flask import Flask, Response, request
 from werkzeug.exceptions import MethodNotAllowed
 
@@ -24,6 +23,7 @@ from agent.entrypoints.http.application import Door, Wsgi, make_http_app
 from agent.errors import DependencyFailed, InputRejected, SettingsRejected, SreError
 from agent.ports.bus import Message, Topic
 from agent.strict_json import read_object
+from agent.structured_log import structlog
 
 SECRET_BYTES = 16  # the least length of a secret
 PROOF_HEADER = "x-sre-secret"

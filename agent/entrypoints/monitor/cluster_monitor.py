@@ -11,8 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from agent.app import App
 from agent.core.intake.json_fields import first_time, part, rows, text, time_of
 from agent.core.intake.kubernetes import pod_origin, read_event, read_pod
@@ -27,6 +25,7 @@ from agent.errors import InputRejected, SreError
 from agent.ports.cluster import Change, ContainerLogs, Follower, Seen
 from agent.ports.stage_context import Owner
 from agent.stages.signal_to_incident import signal_to_incident
+from agent.structured_log import structlog
 
 NEWS_S = 900  # of what is found at the first start: an end that is older, of what serves again, is history
 PENDING_S = 10.0  # a pod that no node takes for so long waits for something; for a moment it happens in any rollout

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable
 from itertools import accumulate, groupby
 from pathlib import Path
 
-import structlog
-
 from agent.app import App
 from agent.app.host_environment import open_follower
 from agent.core.incident.phase import Phase
@@ -21,6 +19,7 @@ from agent.ports.host import CheckResult, HostCheck, HostServers, LogFollower, S
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.stages.signal_to_incident import signal_to_incident
+from agent.structured_log import structlog
 
 log = structlog.get_logger(__name__)
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-import structlog
-
 from agent.app import App
 from agent.core.intake.json_fields import part, text
 from agent.core.intake.kubernetes_log import RunningStart, printed_signal, running_start, serving_container
@@ -19,6 +17,7 @@ from agent.failures.text.log_text import clean
 from agent.ports.cluster import ContainerLogs, ContainerRef, PrintedLine
 from agent.ports.stage_context import Owner
 from agent.stages.signal_to_incident import signal_to_incident
+from agent.structured_log import structlog
 
 MOST_STREAMS = 64  # threads and connections; a pod beyond them is followed once one of these is gone
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-import structlog
 from pydantic import Field
 
 from agent.app import App
@@ -27,6 +26,7 @@ from agent.stages.shared.commit import message_for
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shared.spans import stamped
 from agent.stages.signal_to_incident import Opening, signal_to_incident
+from agent.structured_log import structlog
 
 OBSERVE_ATTEMPTS = 5
 MOST_DUE = 1000  # what waits for something stays due, and must not keep what became due later from its turn

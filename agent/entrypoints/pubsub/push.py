@@ -7,8 +7,6 @@ and prove the same thing.
 
 from typing import TYPE_CHECKING
 
-import structlog
-
 from agent.app import Role
 from agent.app.catalogues import project_of
 from agent.entrypoints.function_app import StatusReply, app_of, settings, unavailable
@@ -20,6 +18,7 @@ from agent.errors import InputRejected, SreError
 from agent.ports.bus import Outcome, Topic
 from agent.ports.stage_context import RECEIVER_OF, Owner
 from agent.stages.observe_services import observe_services
+from agent.structured_log import structlog
 
 if TYPE_CHECKING:
     from flask import Request

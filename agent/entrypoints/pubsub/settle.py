@@ -1,9 +1,8 @@
 """What becomes of a delivery: errors turn into acknowledge, redeliver or quarantine here and nowhere else."""
 
-import structlog
-
 from agent.errors import DependencyFailed, SreError, StateConflict
 from agent.ports.bus import Delivery, Outcome, Quarantine
+from agent.structured_log import structlog
 
 HANDLED_FAILURES = 5  # of one message, then it is quarantined; the bus's own attempts count more than these
 

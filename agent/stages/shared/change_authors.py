@@ -3,11 +3,10 @@
 from datetime import datetime, timedelta
 from typing import Final
 
-import structlog
-
 from agent.core.change.config_drift import BETWEEN_LOOKS, CLOCKS_APART, ServiceRecord, with_authors
 from agent.errors import SreError
 from agent.ports.audit_log import AuditLog
+from agent.structured_log import structlog
 
 log = structlog.get_logger(__name__)
 

@@ -3,9 +3,8 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-import structlog
-
-from agent.core.incident.incident import Event, EventKind, Incident
+from agent.core.incident.incident import Event, Incident
+from agent.core.incident.phase import EventKind
 from agent.core.incident.renotify import with_renotification
 from agent.core.incident.step import Step, due_step
 from agent.core.intake.signal import LIVE, Signal
@@ -17,6 +16,7 @@ from agent.ports.stage_context import OWNER_OF, Owner, StageContext, topic_of
 from agent.ports.store import Change
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shared.spans import stamped
+from agent.structured_log import structlog
 
 log = structlog.get_logger(__name__)
 

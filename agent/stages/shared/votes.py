@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent.core.decision.decision import Ballot, Channel, Decision, Vote
-from agent.core.incident.incident import EventKind
-from agent.core.incident.phase import Phase
+from agent.core.incident.phase import EventKind, Phase
 from agent.core.plan.plan import Plan
 from agent.errors import PolicyRefused, StateConflict
 from agent.ports.control import CastOutcome

@@ -12,8 +12,9 @@ from agent.core.change.verification import Check, Measurement
 from agent.core.decision.decision import Channel, Choice
 from agent.core.decision.policy import Mode, Policy, Rule
 from agent.core.diagnosis.diagnosis import Diagnosis
-from agent.core.incident.incident import Incident, Times
+from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
+from agent.core.incident.times import Times
 from agent.core.plan.action import SetConcurrency, applied, difference
 from agent.core.plan.capacity import ContainerFit
 from agent.core.plan.plan import FitSummary, Plan, Risk, Rollout

@@ -7,10 +7,10 @@ import pytest
 from agent.core.decision.approvals import Approval, Approvals
 from agent.core.decision.decision import Channel, Person
 from agent.core.incident.command import Command
-from agent.core.incident.incident import EventKind, Times
-from agent.core.incident.phase import Phase
+from agent.core.incident.phase import EventKind, Phase
 from agent.core.incident.renotify import is_unattended
 from agent.core.incident.step import Step, due_step
+from agent.core.incident.times import Times
 from agent.core.intake.signal import LIVE
 from agent.entrypoints.pubsub.handlers import on_tick
 from agent.errors import StateConflict

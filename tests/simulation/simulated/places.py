@@ -9,7 +9,7 @@ from agent.adapters.platform.rehearsal.scenario import load_scenario
 from agent.app.catalogues import read_capacity, read_policy, read_rules
 from agent.core.decision.policy import Policy
 from agent.core.decision.rule import KINDS, Approver, Mode, Rule
-from agent.core.incident.incident import Times
+from agent.core.incident.times import Times
 from agent.core.service.services import Services, parse_services
 from agent.core.service.serving import ServingConfig
 from agent.ports.stage_context import Rules

@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-import structlog
-
 from agent.adapters.kubernetes.client import WRITE_S, KubernetesApi
 from agent.adapters.platform.kubernetes.describe import (
     live_of,
@@ -53,6 +51,7 @@ from agent.errors import InputRejected, PolicyRefused, SreError, StateConflict
 from agent.ports.control import LeaseEnd
 from agent.ports.model_server import ModelServer
 from agent.ports.platform import NotDeployed, Operation, Order, Restore, seconds_to_send
+from agent.structured_log import structlog
 
 Json = dict[str, Any]
 

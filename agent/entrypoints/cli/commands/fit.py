@@ -9,9 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from agent.app.fit_answers import FitAnswers
 from agent.entrypoints.cli.question_arguments import add_question
-from agent.entrypoints.colour import wants_colour
 from agent.errors import InputRejected, SreError
 from agent.fit.question import KEYS, question_from
 from agent.strict_json import read_json
@@ -46,6 +44,8 @@ def run(args: argparse.Namespace) -> int:
             why="--model and --accelerator are missing",
             hint="give both, or give --batch ROWS.jsonl",
         )
+    from agent.app.fit_answers import FitAnswers
+    from agent.entrypoints.colour import wants_colour
     from agent.presentation.memory_bar import svg_bar, text_report
 
     report = FitAnswers.open().fit(question_from({key: getattr(args, key, None) for key in KEYS}))
@@ -59,6 +59,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_batch(source: str) -> int:
+    from agent.app.fit_answers import FitAnswers
+
     answers = FitAnswers.open()
     for number, line in _lines(source):
         row: object = None

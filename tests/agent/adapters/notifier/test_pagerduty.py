@@ -9,8 +9,8 @@ from agent.adapters.http.client import HttpClient
 from agent.adapters.notifier.pagerduty import RESOLVED, EventRefused, PagerDutyNotifier
 from agent.app.catalogues import redact
 from agent.core.diagnosis.diagnosis import Diagnosis, Evidence
-from agent.core.incident.incident import Event, EventKind, Incident
-from agent.core.incident.phase import Phase
+from agent.core.incident.incident import Event, Incident
+from agent.core.incident.phase import EventKind, Phase
 from agent.errors import DependencyFailed
 from tests.agent.adapters.notifier.test_webhook import plan, request
 from tests.journeys.fake_pagerduty import KEY, FakePagerDuty

@@ -13,8 +13,8 @@ from agent.core.change.request import ChangeRequest
 from agent.core.decision.approvals import Approval, Approvals
 from agent.core.decision.decision import Channel, Choice, Decision
 from agent.core.decision.signed_request import webhook_secret
-from agent.core.incident.incident import Event, EventKind, Incident
-from agent.core.incident.phase import Phase
+from agent.core.incident.incident import Event, Incident
+from agent.core.incident.phase import EventKind, Phase
 from agent.core.plan.action import Difference, Restart
 from agent.core.plan.plan import FitSummary, Plan, Risk, Rollout
 from agent.core.plan.proof import Proof

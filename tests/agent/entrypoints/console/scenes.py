@@ -13,8 +13,9 @@ from agent.core.change.verification import Check, Measurement, Verdict, Verifica
 from agent.core.decision.decision import Channel, Choice, Person
 from agent.core.decision.policy import Policy
 from agent.core.diagnosis.diagnosis import Diagnosis, DiagnosisSource, Evidence, ModelExplanation
-from agent.core.incident.incident import CorrelatedSignal, Incident, Times, incident_id, plan_id
+from agent.core.incident.incident import CorrelatedSignal, Incident, incident_id, plan_id
 from agent.core.incident.phase import Phase
+from agent.core.incident.times import Times
 from agent.core.plan.action import ForPerson, SetEnv, SetFlag, SetStartupProbe, applied, difference
 from agent.core.plan.plan import FitSummary, Plan, Risk, Rollout
 from agent.core.plan.proof import Proof, ProofFigure
