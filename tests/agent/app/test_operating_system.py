@@ -55,6 +55,7 @@ def test_servers_of_this_machine_are_refused_by_every_way_in(monkeypatch: pytest
         build_app(settings)
 
 
+@pytest.mark.slow
 def test_commands_that_compute_need_nothing_of_unix(tmp_path: Path) -> None:
     """As on Windows: no module and no call of Unix is there."""
     fit = "fit --model google/gemma-3-27b-it --accelerator nvidia-l4"

@@ -38,6 +38,7 @@ def needed(entry: Signature, lines: list[tuple[bytes, bytes]]) -> set[str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_every_veto_has_the_look_alike_that_it_is_there_for(catalogue: FailureCatalogue) -> None:
     """A veto without a text hides failures for nothing."""
@@ -58,6 +59,7 @@ def test_every_veto_has_the_look_alike_that_it_is_there_for(catalogue: FailureCa
     assert {name: sorted(vetoes) for name, vetoes in textless.items() if vetoes} == {}
 
 
+@pytest.mark.slow
 def test_a_look_alike_is_right_with_its_veto_and_wrong_without(catalogue: FailureCatalogue, matcher: Matcher) -> None:
     """Class, first fix or role; a line has one veto of its entry, so that without all of them it is without that."""
     rows = defaultdict(list)

@@ -31,6 +31,7 @@ def test_a_slower_server_is_found_slower_and_the_interval_holds_the_truth():
     assert found["error_share"].verdict is Verdict.SAME
 
 
+@pytest.mark.slow
 def test_two_sweeps_of_one_server_are_told_apart_no_more_often_than_by_chance():
     """One in twenty intervals may miss; 40 pairs of two figures."""
     missed = 0

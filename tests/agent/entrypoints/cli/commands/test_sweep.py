@@ -54,6 +54,7 @@ def test_a_secret_in_a_cell_reaches_no_output(tmp_path, capsys):
     assert not [text for text in (*written, capsys.readouterr().out) if secret in text]
 
 
+@pytest.mark.slow
 def test_compare_says_the_same_twice_and_refuses_what_is_unlike(tmp_path, capsys):
     before, after = stored(tmp_path / "a"), stored(tmp_path / "b", rows={"token_s": 0.02})
     assert main(["sweep", "compare", before, after, "--json"]) == 0
