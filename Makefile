@@ -57,7 +57,7 @@ quick: install ## While editing: the unit tests and the rules of the tree (make 
 		tests/agent tests/architecture tests/tools tests/test_outside.py
 
 test: install tools ## Everything that CI runs (without CI=true: samples, and the journeys of each rig)
-	@said=$$(mktemp); $(MAKE) -s -k check clients stranger >$$said 2>&1 & checks=$$!; trap 'kill $$checks; rm -f $$said' INT TERM; \
+	@said=$$(mktemp); $(MAKE) -s check clients stranger -k >$$said 2>&1 & checks=$$!; trap 'kill $$checks; rm -f $$said' INT TERM; \
 		$(MAKE) -s unit; tests=$$?; wait $$checks; checked=$$?; cat $$said; rm -f $$said; exit $$((tests | checked))
 	@echo "== all checks passed =="
 
