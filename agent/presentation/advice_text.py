@@ -9,7 +9,7 @@ from agent.fit.advice.advise import SLOWEST_TOKENS_PER_S
 from agent.fit.bounds import GIB, Bounds
 from agent.fit.flags.flag_text import flag_line
 from agent.fit.report import FitReport
-from agent.presentation.start_text import source_text, start_text
+from agent.presentation.cost_text import source_text, start_text
 
 _GROUPS = {
     Reach.FLAGS: "Same model",

@@ -6,6 +6,7 @@ from enum import StrEnum
 from agent.core.change.execution import Change, EffectKind, EffectState, present_change
 from agent.core.change.verification import Verdict
 from agent.core.diagnosis.diagnosis import DiagnosisSource
+from agent.core.incident.command import Command, impossible
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import ENDS, Phase
 from agent.core.plan.plan import Rollout
@@ -290,3 +291,47 @@ def _who(incident: Incident) -> str:
     if decision is None or (plan is not None and decision.plan != plan.id):
         return "Somebody"
     return decision.shown + ("" if decision.verified else " (not verified)")
+
+
+def responders_text(incident: Incident) -> str:
+    """Return who acknowledged the incident, to whom it is assigned and who has its task; or when people are reminded.
+
+    Empty where none of it is so.
+    """
+    if incident.renotify_at is not None:
+        return f"not acknowledged; reminder at {incident.renotify_at:%H:%M} UTC"
+    act = incident.acknowledged
+    said = [f"acknowledged by {act.shown} at {act.at:%Y-%m-%d %H:%M} UTC"] if act is not None else []
+    said += [f"assigned to {incident.assignee}"] if incident.assignee else []
+    said += [f"task taken on by {holder}"] if (holder := task_holder(incident)) else []
+    return "; ".join(said)
+
+
+def owner_text(owner: str) -> str:
+    """Return an owner of services.toml for people, such as ``#llm (slack)``."""
+    channel, _, place = owner.partition(":")
+    return f"{place} ({channel})" if place else channel
+
+
+def next_step(incident: Incident, plan: str, now: datetime) -> str:
+    """Say what follows for a plan that was answered or ran out.
+
+    Args:
+        incident: The incident as it is now.
+        plan: The plan's id, which may be an earlier one than the incident's present plan.
+        now: The time, UTC.
+    """
+    present = incident.plan
+    if incident.ended:
+        unless = " unless somebody asks for one" if impossible(incident, Command.REPLAN) is None else ""
+        return f"{standing(incident, now).says} {_ended_why(incident)}".rstrip() + f" No further plan comes{unless}."
+    if present is not None and present.id != plan:
+        asked = incident.phase is Phase.ASKED and now < present.expires_at
+        newer = f"Plan {present.id} has taken its place"
+        return f"{newer} and needs an answer." if asked else f"{newer}. {standing(incident, now).says}"
+    return standing(incident, now).says
+
+
+def _ended_why(incident: Incident) -> str:
+    why = incident.ended_why.rstrip(".")
+    return f"Reason: {why}." if why else ""

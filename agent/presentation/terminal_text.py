@@ -17,8 +17,7 @@ from agent.presentation.plan_cost import token_prices_text
 from agent.presentation.plan_title import as_sentence, plan_title
 from agent.presentation.proof_text import proof_text
 from agent.presentation.request_text import request_reason, request_title
-from agent.presentation.responders import responders_text
-from agent.presentation.standing import SOURCES, moment, standing
+from agent.presentation.standing import SOURCES, moment, responders_text, standing
 
 SIGNAL_CHARS = 160
 

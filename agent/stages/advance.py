@@ -9,17 +9,15 @@ from agent.core.incident.phase import EventKind
 from agent.core.incident.step import Step, due_step
 from agent.errors import InputRejected, SreError, StateConflict
 from agent.ports.stage_context import OWNER_OF, StageContext
-from agent.stages.ask import ask, expire, remind
+from agent.stages.ask import ask, expire, remind, renotify
 from agent.stages.call_platform import call_platform
-from agent.stages.close_request import close_request
 from agent.stages.decision_to_execution import begin_execution
 from agent.stages.diagnosis_to_plan import diagnosis_to_plan
 from agent.stages.execution_to_verification import execution_to_verification
 from agent.stages.explain import explain
 from agent.stages.incident_to_diagnosis import incident_to_diagnosis
-from agent.stages.outcome_to_plan import outcome_to_plan, plan_again
+from agent.stages.outcome_to_plan import close_request, outcome_to_plan, plan_again
 from agent.stages.plan_request import plan_request
-from agent.stages.renotify import renotify
 from agent.stages.shared.commit import save, send_outbox
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shared.spans import incident_span

@@ -5,10 +5,12 @@ from datetime import datetime
 from agent.core.decision.approvals import Approvals, approvals_of
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import EventKind, Phase
+from agent.core.incident.renotify import is_unattended
 from agent.core.plan.plan import Plan
 from agent.errors import SreError
 from agent.ports.bus import Topic
 from agent.ports.stage_context import StageContext
+from agent.presentation.impact_text import span
 from agent.stages.shared.approval import is_automatic
 from agent.stages.shared.budget import budget_refusal, has_budget
 from agent.stages.shared.commit import message_for, save
@@ -81,4 +83,22 @@ def expire(context: StageContext, incident: Incident) -> StageOutcome:
         f"with {len(given)} of {incident.approvals.needed} approvals" if given and incident.approvals else "unanswered"
     )
     save(context, incident.move(Phase.EXPIRED, now=now, due_at=now), f"plan {plan.id} expired {how}", now=now)
+    return StageOutcome.MOVED
+
+
+_WAITS = {Phase.ASKED: "nobody has answered or acknowledged it", Phase.ESCALATED: "nobody has acknowledged it"}
+
+
+def renotify(context: StageContext, incident: Incident) -> StageOutcome:
+    """Tell people again of what waits for them; the line of the timeline is what each notifier goes by."""
+    now = context.now_for(incident)
+    if incident.renotify_at is None or now < incident.renotify_at or not is_unattended(incident):
+        return StageOutcome.WAITING
+    again = incident.with_(renotified=incident.renotified + 1, renotify_at=None)
+    most = context.rules.times.renotify_times
+    last = "; this is the last reminder" if again.renotified >= most > 1 else ""
+    # from when nobody reacts, or since people were told last: that nobody did in between is not on record
+    waited = span((now - incident.renotify_at).total_seconds() + context.rules.times.renotify_s)
+    what = f"{_WAITS[incident.phase]} for {waited}{last}"
+    save(context, again, what, now=now, wake=False, kind=EventKind.UNACKNOWLEDGED)
     return StageOutcome.MOVED

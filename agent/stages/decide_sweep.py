@@ -12,8 +12,16 @@ from agent.core.sweep.sweep import Sweep
 from agent.core.value import Value
 from agent.errors import NotFound, PolicyRefused
 from agent.ports.stage_context import StageContext
-from agent.stages.grant_sweep import GivenAnswer, answer_once, grant_sweep, may_not_answer
-from agent.stages.shared.sweep_record import APPROVED, ASKED, REJECTED, sweep_rows
+from agent.stages.grant_sweep import (
+    APPROVED,
+    ASKED,
+    REJECTED,
+    GivenAnswer,
+    answer_once,
+    grant_sweep,
+    may_not_answer,
+    sweep_rows,
+)
 
 WHY_CHARS: Final = 1000
 MOST_ASKED: Final = 50

@@ -15,7 +15,7 @@ from agent.core.change.verification import (
     Verification,
     judge,
 )
-from agent.core.decision.person_act import PersonAct
+from agent.core.decision.decision import PersonAct
 from agent.core.incident.correlation import Meaning, meaning
 from agent.core.incident.incident import KEPT_SIGNALS, Incident
 from agent.core.incident.phase import Phase

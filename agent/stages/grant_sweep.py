@@ -1,11 +1,12 @@
 """A sweep is allowed by a person, by the rules of a change: signed, on record, and checked again before it runs."""
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
+from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import Channel, Person
 from agent.core.decision.policy import Mode, Requirement
 from agent.core.decision.self_approval import may_approve_own
@@ -20,7 +21,6 @@ from agent.stages.shared.database_pair import put_on_record
 from agent.stages.shared.freezes import freezes_at
 from agent.stages.shared.kill_switch import changes_stopped
 from agent.stages.shared.other_changes import open_on
-from agent.stages.shared.sweep_record import APPROVED, GRANTED, sweep_rows
 
 ANYBODY: Final = Requirement(mode=Mode.PERSON)
 _LOCAL: Final = frozenset({Channel.COMMAND_LINE, Channel.CONSOLE})
@@ -272,3 +272,31 @@ def _open_on(found: Iterable[Incident]) -> str:
         return ""
     what = "the change request" if first.request is not None else "the incident"
     return f"{what} {first.id} is open on {first.service!r}, and a load would disturb both"
+
+
+ASKED: Final = "sweep.asked"
+APPROVED: Final = "sweep.approved"  # by one of several people who must; signed like a grant, and none by itself
+GRANTED: Final = "sweep.granted"
+REJECTED: Final = "sweep.rejected"
+PAGE_ROWS: Final = 500
+MOST_PAGES: Final = 40
+
+
+def sweep_rows(context: StageContext) -> Iterator[AuditRow]:
+    """Yield them, the newest first, back to where no answer counts any more.
+
+    Raises:
+        DependencyFailed: The record cannot be read.
+    """
+    control, before = context.control_store(), None
+    since = context.clock.now() - VALID - timedelta(hours=1)
+    for _ in range(MOST_PAGES):
+        piece = control.audit(PAGE_ROWS, before=before)
+        for row in reversed(piece):
+            if row.at < since:
+                return
+            if row.kind in {ASKED, APPROVED, GRANTED, REJECTED}:
+                yield row
+        if len(piece) < PAGE_ROWS:
+            return
+        before = piece[0].number

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-from agent.core.decision.decision import Channel, Choice, Person
-from agent.core.decision.person_act import PersonAct
+from agent.core.decision.decision import Channel, Choice, Person, PersonAct
 from agent.core.decision.roll_back import RollBackDecision, claim_name
 from agent.core.incident.command import MYSELF, NAME_CHARS, NOBODY, TEXT_CHARS, Command, DesiredCommand, impossible
 from agent.core.incident.incident import Incident

@@ -10,14 +10,13 @@ from agent.errors import NotFound, PolicyRefused, StateConflict
 from agent.ports.stage_context import StageContext
 from agent.presentation.plan_title import plan_title
 from agent.presentation.standing import class_words
-from agent.stages.shared.approval import is_automatic, person_of, refusal_of_decider
+from agent.stages.shared.approval import check_requested, is_automatic, person_of, refusal_of_decider
 from agent.stages.shared.commit import save
 from agent.stages.shared.database_pair import WAY_BACK, note_reached, pairing_fault
 from agent.stages.shared.decision_request import DecisionRequest, NotRecorded
 from agent.stages.shared.freezes import broken_freezes
 from agent.stages.shared.kill_switch import kill_switch_message, kill_switch_reason
 from agent.stages.shared.outcome import StageOutcome
-from agent.stages.shared.recorded_request import check_requested
 from agent.stages.shared.spans import incident_span
 from agent.stages.shared.votes import RIVALS, cast_vote, put_vote_on_record, show_votes, withdraw_vote
 

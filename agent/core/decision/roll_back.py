@@ -1,7 +1,6 @@
 """A person's decision to put a change back while it is still being verified: signed, for one plan and one effect."""
 
-from agent.core.decision.decision import ReceiptSigner
-from agent.core.decision.person_act import PersonAct
+from agent.core.decision.decision import PersonAct, ReceiptSigner
 from agent.core.value import Value, canonical, digest
 
 

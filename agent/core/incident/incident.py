@@ -9,8 +9,7 @@ from agent.core.change.execution import Effect, EffectKind, Execution
 from agent.core.change.request import CHANGE_REQUESTED, REQUEST_PREFIX, ChangeRequest
 from agent.core.change.verification import Verification
 from agent.core.decision.approvals import Approvals
-from agent.core.decision.decision import Decision
-from agent.core.decision.person_act import PersonAct
+from agent.core.decision.decision import Decision, PersonAct
 from agent.core.decision.roll_back import RollBackDecision
 from agent.core.diagnosis.diagnosis import Diagnosis
 from agent.core.diagnosis.model_request import ModelRequest

@@ -12,7 +12,7 @@ from agent.entrypoints.cli.output import for_people
 from agent.entrypoints.operator_client.protocol import now
 from agent.errors import InputRejected, SreError
 from agent.presentation.plan_title import plan_title
-from agent.presentation.what_follows import next_step
+from agent.presentation.standing import next_step
 
 if TYPE_CHECKING:
     from agent.entrypoints.operator_client.protocol import OperatorClient, RecordedDecision

@@ -85,8 +85,7 @@ def _shown_plan(client: "OperatorClient", incident_id: str) -> str:
 def act_text(incident: Incident, verb: str) -> str:
     """Return what was done, and how the incident stands."""
     from agent.entrypoints.operator_client.protocol import now
-    from agent.presentation.responders import responders_text
-    from agent.presentation.standing import standing
+    from agent.presentation.standing import responders_text, standing
 
     people = responders_text(incident)
     said = f"{standing(incident, now()).says}" + (f" {people[:1].upper()}{people[1:]}." if people else "")

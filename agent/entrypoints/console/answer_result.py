@@ -12,8 +12,7 @@ from agent.ports.decide import NoResponse
 from agent.presentation.changes import changed_so_far
 from agent.presentation.phase_words import Tone
 from agent.presentation.plan_end import PlanEnd, ended_says, outcome, plan_end
-from agent.presentation.standing import moment, standing
-from agent.presentation.what_follows import next_step
+from agent.presentation.standing import moment, next_step, standing
 from agent.stages.plan_to_decision import DecisionRequest
 
 NOTHING_FOLLOWED = "Your answer was not taken, and nothing follows from it."

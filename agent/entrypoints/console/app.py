@@ -24,13 +24,12 @@ from agent.entrypoints.console.page_context import Decide, NameOf, PageContext, 
 from agent.entrypoints.console.pages.audit import add_audit
 from agent.entrypoints.console.pages.changes import add_changes
 from agent.entrypoints.console.pages.kill_switch import add_kill_switch
+from agent.entrypoints.console.pages.policy import add_policy
 from agent.entrypoints.console.pages.queue import QueueView, add_queue
 from agent.entrypoints.console.pages.statistics import add_statistics
 from agent.entrypoints.console.pages.sweeps import add_sweeps
-from agent.entrypoints.console.policy_routes import add_policy
-from agent.entrypoints.console.read_routes import add_pages
+from agent.entrypoints.console.read_routes import add_pages, add_report
 from agent.entrypoints.console.render import STYLE, STYLE_PATH, make_pages
-from agent.entrypoints.console.report_routes import add_report
 from agent.entrypoints.console.service_routes import add_service_list
 from agent.errors import DependencyFailed, SettingsRejected, SreError
 from agent.ports.stage_context import StageContext

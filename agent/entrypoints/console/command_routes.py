@@ -16,8 +16,7 @@ from agent.entrypoints.console.page_context import PageContext, answer_page, loa
 from agent.entrypoints.console.permission import READ_ONLY
 from agent.entrypoints.console.posted_form import failed, form_refusal, form_token, refused, speaker_of
 from agent.errors import SreError
-from agent.presentation.responders import responders_text
-from agent.presentation.standing import task_holder
+from agent.presentation.standing import responders_text, task_holder
 from agent.stages.incident_command import CommandRequest
 from agent.stages.shared.approval import refusal_of_person
 

@@ -37,8 +37,7 @@ from agent.presentation.phase_words import label_of
 from agent.presentation.plan_end import outcome, plan_end, plan_standing
 from agent.presentation.plan_title import plan_title
 from agent.presentation.request_text import request_reason
-from agent.presentation.responders import owner_text
-from agent.presentation.standing import standing, way
+from agent.presentation.standing import owner_text, standing, way
 from agent.stages.request_change import may_withdraw
 
 EARLIER_LIMIT = 8

@@ -6,6 +6,7 @@ from typing import Any
 from flask import Flask, Response, request
 from pydantic import AwareDatetime, ValidationError
 
+from agent.app.incident_reports import ReportFormat, incident_report, written
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.incident.renotify import waits_in
@@ -253,3 +254,33 @@ def _day(text: str) -> datetime | None:
 def similar_views(world: StageContext, incident: Incident) -> tuple[SimilarIncident, ...]:
     """Return earlier incidents with the same cause and what helped, for the partial ``_similar.html``."""
     return tuple(what_helped(earlier) for earlier in similar_earlier(world.store, incident))
+
+
+_TYPES = {
+    ReportFormat.MARKDOWN: "text/markdown; charset=utf-8",
+    ReportFormat.JSON: "application/json",
+    ReportFormat.HTML: "text/html; charset=utf-8",
+}
+
+
+def add_report(app: Flask, console: PageContext) -> None:
+    """Add the route; always a download, so that nothing of a report runs under the console's address."""
+
+    @app.get("/incidents/<incident_id>/report.<any(md, json, html):form>")
+    def report(incident_id: str, form: str) -> Response:
+        """Download the report of an incident."""
+        person = who_asks(console)
+        found = load_or_none(console, incident_id)
+        if found is None:
+            return answer_page(console, person, answer_result.missing("incident"))
+        records, kind = console.world.service_records, ReportFormat(form)
+        draft = incident_report(
+            found,
+            console.world.store.timeline(found.id),
+            seen=records.service_record(found.service) if records is not None else None,
+            console_url=console.settings.public_url,
+            now=max(console.world.clock.now(), found.phase_at),
+        )
+        response = Response(written(draft, kind), content_type=_TYPES[kind])
+        response.headers["Content-Disposition"] = f'attachment; filename="incident-{found.id}.{form}"'
+        return response

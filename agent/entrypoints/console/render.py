@@ -24,8 +24,7 @@ from agent.presentation.phase_words import label_of, tone_of
 from agent.presentation.plan_cost import token_prices_text
 from agent.presentation.plan_title import as_sentence
 from agent.presentation.proof_text import PROOFS, memory_line, proof_lines
-from agent.presentation.responders import owner_text
-from agent.presentation.standing import ROLLOUTS, SOURCES, class_words, moment
+from agent.presentation.standing import ROLLOUTS, SOURCES, class_words, moment, owner_text
 
 _STATIC = files("agent.entrypoints.console").joinpath("static")
 STYLE = "".join(

@@ -1,5 +1,6 @@
 """The metrics by name: what each counts, in which unit, by which labels; the page of metrics is made from it."""
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Final
 
@@ -7,11 +8,14 @@ from agent.core.change.verification import Verdict
 from agent.core.incident.observed import ANSWERS, DECISION, DETECTION, ENDINGS, FIRST_DIAGNOSIS, PLAN, RECOVERY
 from agent.core.value import Value
 from agent.entrypoints.metrics.incident_pages import OPEN_PAGE, OPEN_PAGES
-from agent.entrypoints.metrics.label_values import OTHER
 from agent.failures.signature import FailureClass
 
 SHORT_S: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0)
 LONG_S: Final = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 43200.0, 86400.0)
+OTHER: Final = "other"
+"""The label of whatever is none of a closed list and no watched service."""
+
+_CLASSES: Final = frozenset(FailureClass)
 
 
 class Kind(StrEnum):
@@ -117,3 +121,13 @@ PRESENT: Final = (
     INCIDENTS, REQUESTS, WAITING, WAITING_S, TRUNCATED, QUEUE_AGE, QUEUE, DEAD_LETTERS, DRIFT, KILL_SWITCH, COUNTED,
 )  # fmt: skip
 """As it stands at the scrape."""
+
+
+def class_label(class_: str) -> str:
+    """Return a failure class as a label; a stored word that is none is `other`."""
+    return class_ if class_ in _CLASSES else OTHER
+
+
+def service_label(service: str, watched: Collection[str]) -> str:
+    """Return a service as a label; a name that is watched no more, or never was, is `other`."""
+    return service if service in watched else OTHER

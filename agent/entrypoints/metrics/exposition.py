@@ -14,9 +14,9 @@ from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import LIVE
 from agent.entrypoints.metrics import catalogue
+from agent.entrypoints.metrics.catalogue import class_label, service_label
 from agent.entrypoints.metrics.history import History
 from agent.entrypoints.metrics.incident_pages import OpenIncidents
-from agent.entrypoints.metrics.label_values import class_label, service_label
 from agent.ports.stage_context import StageContext
 
 

@@ -14,9 +14,8 @@ from agent.core.incident.observed import Observed, observed
 from agent.core.incident.phase import NEXT
 from agent.core.intake.signal import LIVE
 from agent.entrypoints.metrics import catalogue
-from agent.entrypoints.metrics.catalogue import Kind, Metric
+from agent.entrypoints.metrics.catalogue import Kind, Metric, class_label, service_label
 from agent.entrypoints.metrics.incident_pages import OpenIncidents, next_before, open_incidents
-from agent.entrypoints.metrics.label_values import class_label, service_label
 from agent.entrypoints.telemetry import trace_of
 from agent.errors import NotFound
 from agent.ports.store import IncidentStore, Query

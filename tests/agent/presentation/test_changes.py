@@ -12,9 +12,8 @@ from agent.core.incident.phase import BEFORE_DECISION, Phase
 from agent.entrypoints.console.app import make_app
 from agent.presentation.changes import changed_so_far
 from agent.presentation.slack_card import card
-from agent.presentation.standing import standing
+from agent.presentation.standing import next_step, standing
 from agent.presentation.terminal_text import lines
-from agent.presentation.what_follows import next_step
 from agent.settings import Settings
 
 NOTHING = re.compile(r"[Nn]othing (?:has been|was|is) changed|changed nothing")

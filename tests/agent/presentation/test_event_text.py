@@ -6,8 +6,7 @@ import re
 import pytest
 
 from agent.core.change.verification import Verdict
-from agent.core.decision.decision import Channel, Choice
-from agent.core.decision.person_act import PersonAct
+from agent.core.decision.decision import Channel, Choice, PersonAct
 from agent.core.decision.roll_back import RollBackDecision
 from agent.core.incident.incident import TAKEN_BACK
 from agent.core.incident.phase import ENDS, NEXT, Phase

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from agent.app import App, build_app_in_memory
-from agent.core.decision.decision import Channel
-from agent.core.decision.person_act import PersonAct
+from agent.core.decision.decision import Channel, PersonAct
 from agent.core.incident.correlation import accepts
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase

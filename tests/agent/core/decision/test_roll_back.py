@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent.core.decision.decision import Channel, HmacReceiptSigner
-from agent.core.decision.person_act import PersonAct
+from agent.core.decision.decision import Channel, HmacReceiptSigner, PersonAct
 from agent.core.decision.roll_back import RollBackDecision
 
 KEY = HmacReceiptSigner(b"k" * 32)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from agent.core.decision.decision import Channel
-from agent.core.decision.person_act import PersonAct
+from agent.core.decision.decision import Channel, PersonAct
 from agent.core.incident.command import Command, impossible, possible
 from agent.core.incident.phase import ENDS, Phase
 from agent.core.plan.action import ForPerson

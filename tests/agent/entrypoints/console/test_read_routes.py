@@ -1,6 +1,7 @@
 """The pages say what a person needs at three in the morning, and nothing in them is alive that came from outside."""
 
 import html
+import json
 import re
 from datetime import timedelta
 from html.parser import HTMLParser
@@ -598,3 +599,26 @@ def test_while_the_kill_switch_is_on_no_button_approves(stage, browser):
     page = text(browser, f"/plans/{plan.id}")
     assert "An approval is refused meanwhile." in page
     assert ("Approve and apply this change" in page, "Reject this plan" in page) == (False, True)
+
+
+@pytest.mark.parametrize("form", ["md", "json", "html"])
+def test_each_form_is_a_download_that_the_page_links_to(stage, browser, form):
+    asked = stage.waiting("s-report")
+    path = f"/incidents/{asked.id}/report.{form}"
+    page = browser.get(f"/incidents/{asked.id}").get_data(as_text=True)
+    assert page.rindex("</details>") < page.index(f'href="{path}"')  # in sight, not folded away
+    response = browser.get(path)
+    assert response.status_code == 200
+    assert response.headers["Content-Disposition"] == f'attachment; filename="incident-{asked.id}.{form}"'
+    assert "script-src" not in response.headers["Content-Security-Policy"]
+    assert asked.service in response.get_data(as_text=True)
+
+
+def test_the_json_is_that_of_the_command_line(stage, browser):
+    asked = stage.waiting("s-json")
+    assert json.loads(browser.get(f"/incidents/{asked.id}/report.json").data)["incident"] == asked.id
+
+
+@pytest.mark.parametrize("path", ["/incidents/inc-nope/report.md", "/incidents/inc-nope/report.pdf"])
+def test_what_is_not_there_is_not_found(browser, path):
+    assert browser.get(path).status_code == 404

@@ -10,8 +10,7 @@ from agent.adapters.store.sqlite.control import SqliteControlStore
 from agent.adapters.store.sqlite.database import SqliteDatabase, connect
 from agent.adapters.store.sqlite.schema import Kind, prepare
 from agent.adapters.store.sqlite.store import SqliteStore
-from agent.core.decision.decision import Channel
-from agent.core.decision.person_act import PersonAct
+from agent.core.decision.decision import Channel, PersonAct
 from agent.core.incident.phase import Phase
 from agent.core.incident.renotify import waits_in
 from agent.errors import InputRejected
