@@ -202,6 +202,8 @@ class ReachedServer:
         url: Where it is, without a path.
         audience: What the ID token is made for.
         model: The name it serves.
+        may_sleep: Whether silence may be its start-up; silence of one that must be awake is a hang.
+        locked: What to do where it wants another key; empty where services.toml names its key.
     """
 
     client: CompletionClient
@@ -209,6 +211,8 @@ class ReachedServer:
     url: str
     audience: str
     model: str
+    may_sleep: bool = False
+    locked: str = ""
 
     def complete(self, prompt: str, *, max_tokens: int, on_text: Callable[[], None]) -> Completion:
         """Ask for one completion; see the port."""

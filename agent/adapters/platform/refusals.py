@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TypeVar
 
-from agent.errors import InputRejected
+from agent.errors import InputRejected, StateConflict
 
 T = TypeVar("T")
 
@@ -39,6 +39,11 @@ def no_such_revision(revision: str, why: str) -> InputRejected:
 def unknown_operation(name: str, why: str, *, hint: str = "read back the effect's stamp") -> InputRejected:
     """Say that an operation's name is none that was given out here."""
     return InputRejected(f"operation {name!r} is unknown", why=why, hint=hint)
+
+
+def changed_since(what: str, why: str) -> StateConflict:
+    """Say that nothing was done, as a service is not what the plan was made for."""
+    return StateConflict(what, why=why, hint="look at the service and plan again")
 
 
 def no_shift(service: str, revision: str, why: str) -> InputRejected:

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable
 
-from agent.adapters.platform.completion import Outcome, Reply
+from agent.adapters.platform.completion import Outcome, ReachedServer, Reply
 from agent.core.change.verification import Check, Measurement
 from agent.ports.clock import Clock
+from agent.ports.model_server import asleep
+
+NO_MODEL = "the startup flags name no model to ask for"
 
 
 class ReplyMeasurements:
@@ -19,20 +22,26 @@ class ReplyMeasurements:
         self._clock = clock
         self._key_name = key_name
 
-    def of(self, service: str, reply: Reply, *, may_sleep: bool = False, locked: str = "") -> tuple[Measurement, ...]:
-        """Return what a reply tells.
+    def of(self, reached: Callable[[], ReachedServer | str], says: str, *, up: bool | None) -> tuple[Measurement, ...]:
+        """Measure a revision: whether it is ready and, where it is, one completion; what is not ready is not asked.
 
         Args:
-            service: The watched service.
-            reply: To one completion.
-            may_sleep: Whether silence may be its start-up; silence of one that must be awake is a hang.
-            locked: What to do where the server wants another key; empty where services.toml names its key.
+            reached: Returns its server, or why that cannot be asked.
+            says: What the platform says of it.
+            up: Whether it is ready.
         """
-        says = reply.says if reply.outcome is not Outcome.LOCKED else locked or self._locked(service)
-        answer = self.measurement(Check.COMPLETION, says, good=_answered(reply, may_sleep=may_sleep))
+        ready = self.measurement(Check.READY, says, good=up)
+        if up is not True:
+            return (ready,)
+        server = reached()
+        if isinstance(server, str):
+            return (ready, self.measurement(Check.COMPLETION, server, good=None))
+        reply = server.client.complete(server.service, url=server.url, audience=server.audience, model=server.model)
+        said = reply.says if reply.outcome is not Outcome.LOCKED else server.locked or self._locked(server.service)
+        answer = self.measurement(Check.COMPLETION, said, good=_answered(reply, may_sleep=server.may_sleep))
         if reply.outcome is not Outcome.ANSWERED:
-            return (answer,)
-        return (answer, self._tokens(reply), self._speed(reply))
+            return (ready, answer)
+        return (ready, answer, self._tokens(reply), self._speed(reply))
 
     def measurement(self, check: Check, says: str, *, good: bool | None, value: float | None = None) -> Measurement:
         """Return one measurement of now."""
@@ -78,3 +87,14 @@ def _answered(reply: Reply, *, may_sleep: bool) -> bool | None:
             return None if may_sleep else False
         case _:
             return False
+
+
+def awake(service: str, reached: ReachedServer | str) -> ReachedServer:
+    """Return the server of a service.
+
+    Raises:
+        NotRunning: There is only the reason why it cannot be asked.
+    """
+    if isinstance(reached, str):
+        raise asleep(service, reached)
+    return reached

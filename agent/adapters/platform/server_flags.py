@@ -6,6 +6,7 @@ from agent.core.plan.action import Action, SetFlag, SetInstanceType, SetModel, a
 from agent.core.service.container_args import canonical_name, flag_map, served_model, starts_in_shell
 from agent.core.service.serving import ServingConfig
 
+PORT: Final = 8000  # where `vllm serve` listens unless it is told
 NO_TYPES: Final = "the platform has no types of machines by name: choose an accelerator, CPU and memory"
 
 
@@ -28,6 +29,13 @@ def served_name(config: ServingConfig) -> str | None:
     """Return the name that requests must give: the first of ``--served-model-name``, else the model's own."""
     named = flag_map((*config.command, *config.args)).get("served-model-name", "").split()
     return named[0] if named else served_model(config.command, config.args)
+
+
+def server_port(config: ServingConfig) -> int:
+    """Return where the server listens: at ``--port``, where its startup probe asks, else at vLLM's own default."""
+    given = flag_map((*config.command, *config.args)).get("port", "")
+    probed = config.startup_probe.port if config.startup_probe is not None else None
+    return int(given) if given.isdigit() else probed or PORT
 
 
 def _names_model(config: ServingConfig, action: Action, model: str) -> bool:

@@ -129,6 +129,12 @@ class ServingConfig(Value):
     progress_deadline_s: int | None = _later()
     termination_grace_s: int | None = _later()
 
+    def differing(self, other: "ServingConfig") -> str:
+        """Return the names of the fields in which another one differs, for people."""
+        return ", ".join(
+            sorted(name for name in type(self).model_fields if getattr(self, name) != getattr(other, name))
+        )
+
 
 class ConfigWriter(Value):
     """Who else writes a service's configuration.

@@ -31,8 +31,7 @@ def edited(template: Any, actions: tuple[Action, ...], *, scaled_above: bool = F
     copy.CopyFrom(template)
     _write(copy, before, after)
     if config_of(copy) != after:
-        differs = sorted(n for n in ServingConfig.model_fields if getattr(config_of(copy), n) != getattr(after, n))
-        raise _refused(f"this template cannot say it: {', '.join(differs)}")
+        raise _refused(f"this template cannot say it: {config_of(copy).differing(after)}")
     return copy
 
 

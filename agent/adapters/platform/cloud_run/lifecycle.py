@@ -9,13 +9,11 @@ from agent.adapters.platform.cloud_run.template import (
     SCALING_NOTE,
     manual_of,
 )
+from agent.adapters.platform.server_flags import server_port
 from agent.adapters.platform.work import Work
-from agent.core.service.container_args import flag_map
 from agent.core.service.serving import EFFECT_LABEL, Probe, ServingConfig
 from agent.errors import InputRejected
 from agent.ports.platform import Operation, Order, Restore
-
-PORT = 8000  # where `vllm serve` listens unless it is told
 
 
 def new_template(config: ServingConfig) -> Any:
@@ -33,7 +31,7 @@ def new_template(config: ServingConfig) -> Any:
     for entry in config.env:
         container.env.add(name=entry.name, value=entry.value or "")
     _write_resources(template, container, config)
-    container.ports.add(container_port=_port(config))
+    container.ports.add(container_port=server_port(config))
     for name in ("startup_probe", "liveness_probe"):
         probe: Probe | None = getattr(config, name)
         if probe is not None:
@@ -44,11 +42,9 @@ def new_template(config: ServingConfig) -> Any:
         made.gcs.bucket, made.gcs.read_only = volume.bucket or "", volume.read_only
         made.gcs.mount_options[:] = volume.options
     if config_of(template) != config:
-        said = config_of(template)
-        differs = sorted(n for n in ServingConfig.model_fields if getattr(said, n) != getattr(config, n))
         raise InputRejected(
             "the service was not created",
-            why=f"a Cloud Run template cannot say all of it: {', '.join(differs)}",
+            why=f"a Cloud Run template cannot say all of it: {config_of(template).differing(config)}",
             hint="leave that out, or create the service by hand",
         )
     return template
@@ -86,12 +82,6 @@ def write_probe(message: Any, probe: Probe) -> None:
         message.grpc.port = probe.port or 0
     else:
         message.tcp_socket.port = probe.port or 0
-
-
-def _port(config: ServingConfig) -> int:
-    given = flag_map((*config.command, *config.args)).get("port", "")
-    probed = config.startup_probe.port if config.startup_probe is not None else None
-    return int(given) if given.isdigit() else probed or PORT
 
 
 def is_stopped(service: Any) -> bool:

@@ -7,9 +7,9 @@ from agent.adapters.platform.cloud_run.describe import config_of, readiness, sho
 from agent.adapters.platform.cloud_run.rollout import gives_all
 from agent.adapters.platform.cloud_run.template import traffic_of
 from agent.adapters.platform.completion import CompletionClient, ReachedServer
-from agent.adapters.platform.reply_measurements import ReplyMeasurements
+from agent.adapters.platform.reply_measurements import NO_MODEL, ReplyMeasurements, awake
 from agent.adapters.platform.server_flags import served_name
-from agent.core.change.verification import Check, Measurement
+from agent.core.change.verification import Measurement
 from agent.ports.clock import Clock
 from agent.ports.model_server import asleep
 from agent.ports.platform import Operation
@@ -45,21 +45,7 @@ class Meter:
             rolled: How far the revision is.
             current: The ``Service`` message.
         """
-        ready = self._measured.measurement(Check.READY, rolled.says, good=rolled.ok)
-        if rolled.ok is not True:
-            return (ready,)
-        url = address(current, revision)
-        if url is None:
-            why = f"no address leads to {revision} alone: it has neither a tag nor all of the traffic"
-            return (ready, self._measured.measurement(Check.COMPLETION, why, good=None))
-        config = config_of(current.template)
-        model = served_name(config)
-        if model is None:
-            why = "the startup flags name no model to ask for"
-            return (ready, self._measured.measurement(Check.COMPLETION, why, good=None))
-        reply = self._client.complete(service, url=url, audience=current.uri, model=model)
-        sleeps = config.min_instances == 0 and current.scaling.min_instance_count == 0
-        return (ready, *self._measured.of(service, reply, may_sleep=sleeps))
+        return self._measured.of(lambda: self._reached(service, revision, current), rolled.says, up=rolled.ok)
 
     def server(self, service: str, current: Any) -> ReachedServer:
         """Return the serving instances of a service that never scales to zero.
@@ -78,10 +64,19 @@ class Meter:
         least = scaling.manual_instance_count if manual else max(config.min_instances, scaling.min_instance_count)
         if least < 1:
             raise asleep(service, "it scales to zero, and Cloud Run does not tell whether an instance runs")
-        url, model = address(current, short(current.latest_ready_revision)), served_name(config)
-        if url is None or model is None:
-            raise asleep(service, "no address leads to its newest revision" if url is None else "it names no model")
-        return ReachedServer(client=self._client, service=service, url=url, audience=current.uri, model=model)
+        return awake(service, self._reached(service, short(current.latest_ready_revision), current))
+
+    def _reached(self, service: str, revision: str, current: Any) -> ReachedServer | str:
+        url, config = address(current, revision), config_of(current.template)
+        if url is None:
+            return f"no address leads to {revision} alone: it has neither a tag nor all of the traffic"
+        model = served_name(config)
+        if model is None:
+            return NO_MODEL
+        sleeps = config.min_instances == 0 and current.scaling.min_instance_count == 0
+        return ReachedServer(
+            client=self._client, service=service, url=url, audience=current.uri, model=model, may_sleep=sleeps
+        )
 
 
 def address(current: Any, revision: str) -> str | None:

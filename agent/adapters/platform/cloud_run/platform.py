@@ -29,8 +29,8 @@ from agent.adapters.platform.cloud_run.template import (
     text_of,
     traffic_of,
 )
-from agent.adapters.platform.refusals import no_such_revision, watched
-from agent.adapters.platform.traffic import LATEST, parsed_traffic
+from agent.adapters.platform.refusals import changed_since, no_such_revision, watched
+from agent.adapters.platform.traffic import LATEST, check_not_pinned, parsed_traffic, shifted_traffic, staged_traffic
 from agent.adapters.platform.work import Work, work_of
 from agent.core.change.verification import Measurement
 from agent.core.plan.action import NO_SERVICE, LifecycleOperation, applied
@@ -43,8 +43,6 @@ from agent.ports.platform import NotDeployed, Operation, Order, Restore, seconds
 
 # Tags of a staged revision; which one it is tells what the traffic followed before. Short: they share a host name with
 # the service.
-TAG_OF_LATEST = "sre-new"
-TAG_OF_PINNED = "sre-new-pin"
 
 
 class CloudRunPlatform:
@@ -138,8 +136,7 @@ class CloudRunPlatform:
         if gives_all(before, revision, current):
             return shifting(work, current)
         self._unchanged(current, etag)
-        follows = any(t.tag == TAG_OF_LATEST for t in before) and revision == short(current.latest_ready_revision)
-        traffic = LATEST if follows else (Traffic(revision=revision, percent=100),)
+        traffic = shifted_traffic(before, revision, latest_ready=short(current.latest_ready_revision))
         request, left_s = _request(current.name, etag, traffic=traffic), seconds_to_send(lease_end, service)
         self._api.update(request, mask=("traffic",), dry_run=False, within_s=left_s)
         return work.operation(None, f"the traffic is being moved to {revision}")
@@ -200,18 +197,13 @@ class CloudRunPlatform:
         template = edited(current.template, order.actions, scaled_above=_scaled_above(current))
         template = stamped(template, revision=order.revision, effect_key=order.effect_key, incident=order.incident)
         if order.staged:
-            traffic = _staged(current, order.revision)
+            before, serving = traffic_of(current.traffic) or LATEST, short(current.latest_ready_revision)
+            traffic = staged_traffic(before, order.revision, serving=serving)
             return _request(current.name, order.etag, template=template, traffic=traffic), ("template", "traffic")
         if operation is LifecycleOperation.START:
             request = _request(current.name, order.etag, template=template)
             return request, ("template", *resume(request, current))
-        pinned = [t.revision for t in traffic_of(current.traffic) if t.revision and t.percent]
-        if pinned:
-            raise InputRejected(
-                f"service {order.service!r} was not changed",
-                why=f"its traffic, or a share of it, is pinned to {pinned[0]!r}, so a new one would not serve alone",
-                hint="let all of the traffic follow the latest revision first",
-            )
+        check_not_pinned(order.service, traffic_of(current.traffic))
         return _request(current.name, order.etag, template=template), ("template",)
 
     def _create(self, order: Order) -> Operation:
@@ -224,10 +216,9 @@ class CloudRunPlatform:
             if order.etag == NOT_THERE:
                 return self._created(name, order)
         if found is None:
-            raise StateConflict(
+            raise changed_since(
                 f"service {order.service!r} was not created",
-                why="it stands already, without this effect's stamp, or is gone since",
-                hint="look at the service and plan again",
+                "it stands already, without this effect's stamp, or is gone since",
             )
         return found
 
@@ -309,10 +300,9 @@ class CloudRunPlatform:
     def _unchanged(self, current: Any, etag: str) -> None:
         """What we edit must be what the etag stands for; the platform checks the etag once more."""
         if current.etag != etag:
-            raise StateConflict(
+            raise changed_since(
                 f"service {short(current.name)!r} was not changed",
-                why=f"its etag is {current.etag}, the change was made for {etag}",
-                hint="look at the service and plan again",
+                f"its etag is {current.etag}, the change was made for {etag}",
             )
 
     def _name(self, service: str) -> str:
@@ -352,19 +342,6 @@ def _request(name: str, etag: str, *, template: Any = None, traffic: tuple[Traff
     if template is not None:
         run_v2.Service.pb(service).template.CopyFrom(template)
     return service
-
-
-def _staged(current: Any, revision: str) -> tuple[Traffic, ...]:
-    """Return the traffic as it is, with the latest pinned to what serves now, and a tag at 0 % for the new revision."""
-    before = traffic_of(current.traffic) or LATEST
-    serving = short(current.latest_ready_revision)
-    if not serving:
-        raise InputRejected(
-            f"{revision!r} was not staged", why="no revision serves now", hint="change the service in place"
-        )
-    kept = tuple(t.with_(revision=t.revision or serving) for t in before)
-    tag = TAG_OF_LATEST if before == LATEST else TAG_OF_PINNED
-    return (*(t for t in kept if t.tag not in {TAG_OF_LATEST, TAG_OF_PINNED}), Traffic(revision=revision, tag=tag))
 
 
 def _scaled_above(current: Any) -> bool:

@@ -3,7 +3,7 @@
 import copy
 from typing import Final
 
-from agent.adapters.platform.container_apps.app_ref import Json, Seen
+from agent.adapters.platform.container_apps.app_ref import AppRef, Environment, Json, Seen
 from agent.adapters.platform.container_apps.describe import config_of, probe_of_kind, read_config, server_of
 from agent.adapters.platform.server_flags import flag_without_effect
 from agent.core.plan.action import (
@@ -47,12 +47,11 @@ def edited(seen: Seen, actions: tuple[Action, ...]) -> tuple[Json, str | None]:
     check_limits(seen.ref.name, after)
     template, profile = copy.deepcopy(seen.template), seen.properties.get("workloadProfileName")
     if (after.accelerator, after.accelerator_count) != (before.accelerator, before.accelerator_count):
-        profile = _profile(seen, after)
+        profile = profile_for(seen.ref, after, seen.environment, "changed")
     write(server_of(seen.ref, template), template, before, after)
     made = read_config(seen.ref, template, profile, seen.environment)
     if made != after:
-        differs = sorted(n for n in ServingConfig.model_fields if getattr(made, n) != getattr(after, n))
-        raise refused(seen.ref.name, f"a container app cannot say it: {', '.join(differs)}")
+        raise refused(seen.ref.name, f"a container app cannot say it: {made.differing(after)}")
     return template, profile
 
 
@@ -106,12 +105,17 @@ def _no_effect(config: ServingConfig, action: Action) -> str:
             return flag_without_effect(config, action)
 
 
-def _profile(seen: Seen, wanted: ServingConfig) -> str:
-    profile = seen.environment.profile_for(wanted.accelerator or "", wanted.accelerator_count)
+def profile_for(ref: AppRef, wanted: ServingConfig, environment: Environment, done: str) -> str:
+    """Return the workload profile with the accelerator that is wanted.
+
+    Raises:
+        InputRejected: The environment has none; ``done`` is what was not done, such as ``created``.
+    """
+    profile = environment.profile_for(wanted.accelerator or "", wanted.accelerator_count)
     if profile is None:
-        has = ", ".join(f"{p.name} ({p.kind})" for p in seen.environment.profiles) or "none"
+        has = ", ".join(f"{p.name} ({p.kind})" for p in environment.profiles) or "none"
         raise InputRejected(
-            f"{seen.ref.name!r} was not changed",
+            f"{ref.name!r} was not {done}",
             why=f"its environment has no workload profile with {wanted.accelerator_count} x {wanted.accelerator}; "
             f"its profiles are {has}",
             hint="add one: az containerapp env workload-profile add",

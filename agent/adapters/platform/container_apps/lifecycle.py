@@ -2,21 +2,20 @@
 
 from agent.adapters.platform.container_apps.app_ref import AppRef, Environment, Json, Seen
 from agent.adapters.platform.container_apps.describe import read_config
-from agent.adapters.platform.container_apps.edit import check_limits, entry_of, probe_body, refused
+from agent.adapters.platform.container_apps.edit import check_limits, entry_of, probe_body, profile_for, refused
 from agent.adapters.platform.container_apps.template import (
     INCIDENT_LABEL,
     REVISION_TAG,
     stamped,
     weights_of,
 )
+from agent.adapters.platform.server_flags import server_port
 from agent.adapters.platform.traffic import LATEST
 from agent.adapters.platform.work import Work
 from agent.core.service.container_args import flag_map
 from agent.core.service.serving import EFFECT_LABEL, ServingConfig
-from agent.errors import InputRejected
 from agent.ports.platform import Order, Restore
 
-PORT = 8000  # where `vllm serve` listens unless it is told
 KEYS = frozenset({"api-key"})
 
 
@@ -29,17 +28,17 @@ def new_app(ref: AppRef, config: ServingConfig, environment: Environment, order:
         InputRejected: A container app cannot say all of it, or the environment has no such accelerator.
     """
     check_limits(ref.name, config)
-    profile = _profile(ref, config, environment)
+    none = config.accelerator is None
+    profile = "Consumption" if none else profile_for(ref, config, environment, "created")
     template = stamped(
         _template(ref, config), ref, revision=order.revision, effect_key=order.effect_key, incident=order.incident
     )
     made = read_config(ref, template, profile, environment)
     if made != config:
-        differs = sorted(n for n in ServingConfig.model_fields if getattr(made, n) != getattr(config, n))
-        raise refused(ref.name, f"a container app cannot say it: {', '.join(differs)}")
+        raise refused(ref.name, f"a container app cannot say it: {made.differing(config)}")
     ingress = {
         "external": ref.has_key or bool(KEYS & flag_map(config.args).keys()),
-        "targetPort": _port(config),
+        "targetPort": server_port(config),
         "transport": "http",
         "traffic": weights_of(ref, LATEST),
     }
@@ -52,20 +51,6 @@ def new_app(ref: AppRef, config: ServingConfig, environment: Environment, order:
             "template": template,
         },
     }
-
-
-def _profile(ref: AppRef, config: ServingConfig, environment: Environment) -> str:
-    if config.accelerator is None:
-        return "Consumption"
-    found = environment.profile_for(config.accelerator, config.accelerator_count)
-    if found is None:
-        has = ", ".join(f"{p.name} ({p.kind})" for p in environment.profiles) or "none"
-        raise InputRejected(
-            f"{ref.name!r} was not created",
-            why=f"no workload profile has {config.accelerator_count} x {config.accelerator}; its profiles are {has}",
-            hint="add one to the environment: az containerapp env workload-profile add",
-        )
-    return found
 
 
 def _template(ref: AppRef, config: ServingConfig) -> Json:
@@ -88,12 +73,6 @@ def _template(ref: AppRef, config: ServingConfig) -> Json:
     return {"containers": [container], "scale": scale} | (
         {} if grace is None else {"terminationGracePeriodSeconds": grace}
     )
-
-
-def _port(config: ServingConfig) -> int:
-    said = flag_map((*config.command, *config.args)).get("port", "")
-    probed = config.startup_probe.port if config.startup_probe is not None else None
-    return int(said) if said.isdigit() else probed or PORT
 
 
 def stop_tags(order: Order | Restore) -> dict[str, str]:

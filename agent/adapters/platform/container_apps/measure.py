@@ -6,7 +6,7 @@ from agent.adapters.platform.completion import CompletionClient, ReachedServer
 from agent.adapters.platform.container_apps.app_ref import Seen
 from agent.adapters.platform.container_apps.describe import config_of, readiness
 from agent.adapters.platform.container_apps.rollout import gives_all
-from agent.adapters.platform.reply_measurements import ReplyMeasurements
+from agent.adapters.platform.reply_measurements import NO_MODEL, ReplyMeasurements, awake
 from agent.adapters.platform.server_flags import served_name
 from agent.core.change.verification import Check, Measurement
 from agent.ports.clock import Clock
@@ -51,18 +51,7 @@ class Meter:
         """
         if seen.is_stopped:
             return (self._measured.measurement(Check.READY, "the app is stopped", good=False),)
-        ready = self._measured.measurement(Check.READY, rolled.says, good=rolled.ok)
-        if rolled.ok is not True:
-            return (ready,)
-        config, host = config_of(seen), host_of(seen, revision)
-        model = served_name(config)
-        if host is None or model is None:
-            flags = "the startup flags name no model to ask for"
-            why = f"no address leads to {revision} alone" if host is None else flags
-            return (ready, self._measured.measurement(Check.COMPLETION, why, good=None))
-        url = self._url_of(host)
-        reply = self._client.complete(seen.ref.name, url=url, audience=url, model=model)
-        return (ready, *self._measured.of(seen.ref.name, reply, may_sleep=config.min_instances == 0))
+        return self._measured.of(lambda: self._reached(seen, revision), rolled.says, up=rolled.ok)
 
     def server(self, seen: Seen) -> ReachedServer:
         """Return the serving replicas of an app that never scales to zero.
@@ -73,14 +62,19 @@ class Meter:
         name = seen.ref.name
         if seen.is_stopped or readiness(seen)[0] is not True:
             raise asleep(name, "its newest revision is not ready")
-        config = config_of(seen)
-        if config.min_instances < 1:
+        if config_of(seen).min_instances < 1:
             raise asleep(name, "it scales to zero, and a request would wake it")
-        host, model = host_of(seen, seen.ref.ours(seen.newest)), served_name(config)
+        return awake(name, self._reached(seen, seen.ref.ours(seen.newest)))
+
+    def _reached(self, seen: Seen, revision: str) -> ReachedServer | str:
+        config, host = config_of(seen), host_of(seen, revision)
+        model = served_name(config)
         if host is None or model is None:
-            raise asleep(name, "no address leads to its newest revision" if host is None else "it names no model")
-        url = self._url_of(host)
-        return ReachedServer(client=self._client, service=name, url=url, audience=url, model=model)
+            return f"no address leads to {revision} alone" if host is None else NO_MODEL
+        url, sleeps = self._url_of(host), config.min_instances == 0
+        return ReachedServer(
+            client=self._client, service=seen.ref.name, url=url, audience=url, model=model, may_sleep=sleeps
+        )
 
 
 def host_of(seen: Seen, revision: str) -> str | None:

@@ -1,20 +1,14 @@
 """The JSON merge patches that make a change, put a prior state back, and move the traffic of a container app."""
 
-from typing import Final
-
 from agent.adapters.platform.container_apps.app_ref import Json, Seen
 from agent.adapters.platform.container_apps.edit import edited
 from agent.adapters.platform.container_apps.template import merge_patch, parsed, stamped, traffic_of, weights_of
-from agent.adapters.platform.traffic import LATEST, parsed_traffic
+from agent.adapters.platform.traffic import check_not_pinned, parsed_traffic, shifted_traffic, staged_traffic
 from agent.core.plan.action import LifecycleOperation
 from agent.core.plan.lifecycle import lifecycle_of
 from agent.core.service.serving import Traffic
 from agent.errors import InputRejected
 from agent.ports.platform import Order, Restore
-
-# Labels of a staged revision; which one it is tells what the traffic followed before.
-LABEL_OF_LATEST: Final = "sre-new"
-LABEL_OF_PINNED: Final = "sre-new-pin"
 
 
 def change_patch(seen: Seen, order: Order) -> Json:
@@ -34,13 +28,8 @@ def change_patch(seen: Seen, order: Order) -> Json:
     properties = _properties(seen, order, template, profile)
     if order.staged:
         return {"properties": properties | _traffic(seen, _staged(seen, order.revision))}
-    pinned = next((t.revision for t in traffic_of(seen) if t.revision and t.percent), None)
-    if pinned and not starts:
-        raise InputRejected(
-            f"{order.service!r} was not changed",
-            why=f"its traffic, or a share of it, is pinned to {pinned!r}, so a new revision would not serve alone",
-            hint="let all of the traffic follow the latest revision first",
-        )
+    if not starts:
+        check_not_pinned(order.service, traffic_of(seen))
     return {"properties": properties}
 
 
@@ -54,8 +43,8 @@ def prior_patch(seen: Seen, order: Restore) -> Json:
 
 def shift_patch(seen: Seen, revision: str) -> Json:
     """Return the merge patch that gives a revision all traffic; where the weights followed the latest, so again."""
-    follows = any(t.tag == LABEL_OF_LATEST for t in traffic_of(seen)) and revision == seen.ref.ours(seen.newest_ready)
-    return {"properties": _traffic(seen, LATEST if follows else (Traffic(revision=revision, percent=100),))}
+    traffic = shifted_traffic(traffic_of(seen), revision, latest_ready=seen.ref.ours(seen.newest_ready))
+    return {"properties": _traffic(seen, traffic)}
 
 
 def _properties(seen: Seen, order: Order | Restore, template: Json, profile: str | None) -> Json:
@@ -71,22 +60,10 @@ def _traffic(seen: Seen, traffic: tuple[Traffic, ...]) -> Json:
 
 
 def _staged(seen: Seen, revision: str) -> tuple[Traffic, ...]:
-    """Return the traffic as it is, with the latest pinned to what serves now, and a label at 0 for the new revision."""
     if not seen.is_multiple:
         raise InputRejected(
             f"{revision!r} was not staged",
             why="the app is in Single revision mode, in which the newest revision gets all traffic",
             hint="az containerapp revision set-mode --mode multiple, or change the app in place",
         )
-    serving = seen.ref.ours(seen.newest_ready)
-    if not serving:
-        raise InputRejected(
-            f"{revision!r} was not staged", why="no revision serves now", hint="change the app in place"
-        )
-    before = traffic_of(seen)
-    kept = tuple(t.with_(revision=t.revision or serving) for t in before)
-    label = LABEL_OF_LATEST if before == LATEST else LABEL_OF_PINNED
-    return (
-        *(t for t in kept if t.tag not in {LABEL_OF_LATEST, LABEL_OF_PINNED}),
-        Traffic(revision=revision, tag=label),
-    )
+    return staged_traffic(traffic_of(seen), revision, serving=seen.ref.ours(seen.newest_ready))

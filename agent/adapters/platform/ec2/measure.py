@@ -11,11 +11,10 @@ from agent.adapters.http.failure import Failure, HttpFailed
 from agent.adapters.platform.completion import CompletionClient, ReachedServer
 from agent.adapters.platform.ec2.command import InstanceCommands
 from agent.adapters.platform.ec2.describe import Seen, config_of
-from agent.adapters.platform.reply_measurements import ReplyMeasurements
+from agent.adapters.platform.reply_measurements import NO_MODEL, ReplyMeasurements, awake
 from agent.adapters.platform.server_flags import served_name
-from agent.core.change.verification import Check, Measurement
+from agent.core.change.verification import Measurement
 from agent.ports.clock import Clock
-from agent.ports.model_server import asleep
 
 HOST: Final = "http://127.0.0.1"
 WANTS_KEY: Final = (
@@ -130,18 +129,11 @@ class Meter:
             says: What the platform says of it.
         """
         up = self._seen.ready
-        ready = self._said(Check.READY, "it runs, /health answered" if up else says, good=up)
-        if up is not True:
-            return (ready,)
-        model = self._model()
-        if model is None:
-            return (ready, self._said(Check.COMPLETION, "the startup flags name no model to ask for", good=None))
-        reply = self._client.complete(self._seen.target.service, url=HOST, audience=HOST, model=model)
-        return (ready, *self._measured.of(self._seen.target.service, reply, locked=WANTS_KEY))
+        return self._measured.of(self._reached, "it runs, /health answered" if up else says, up=up)
 
     def not_newest(self, revision: str) -> tuple[Measurement, ...]:
         """Tell that a revision is not what runs."""
-        return (self._said(Check.READY, f"{revision} is not the newest any more", good=None),)
+        return self._measured.of(self._reached, f"{revision} is not the newest any more", up=None)
 
     def server(self) -> ReachedServer:
         """Return the server of a unit that serves.
@@ -149,14 +141,13 @@ class Meter:
         Raises:
             NotRunning: It does not serve.
         """
-        service, model = self._seen.target.service, self._model()
-        if self._seen.ready is not True or model is None:
-            why = "its unit does not serve" if self._seen.ready is not True else "its flags name no model"
-            raise asleep(service, why)
-        return ReachedServer(client=self._client, service=service, url=HOST, audience=HOST, model=model)
+        service = self._seen.target.service
+        return awake(service, self._reached() if self._seen.ready is True else "its unit does not serve")
 
-    def _model(self) -> str | None:
-        return served_name(config_of(self._seen))
-
-    def _said(self, check: Check, says: str, *, good: bool | None) -> Measurement:
-        return self._measured.measurement(check, says, good=good)
+    def _reached(self) -> ReachedServer | str:
+        service, model = self._seen.target.service, served_name(config_of(self._seen))
+        if model is None:
+            return NO_MODEL
+        return ReachedServer(
+            client=self._client, service=service, url=HOST, audience=HOST, model=model, locked=WANTS_KEY
+        )

@@ -31,7 +31,7 @@ from agent.adapters.platform.ec2.power import (
     refuse_creation,
 )
 from agent.adapters.platform.ec2.target import Instance, UnitTarget, find_instance
-from agent.adapters.platform.refusals import no_shift, no_such_revision, unknown_operation, watched
+from agent.adapters.platform.refusals import changed_since, no_shift, no_such_revision, unknown_operation, watched
 from agent.adapters.platform.server_flags import flag_without_effect
 from agent.adapters.platform.traffic import LATEST
 from agent.core.change.verification import Measurement
@@ -49,7 +49,7 @@ from agent.core.plan.action import (
 from agent.core.plan.lifecycle import ends_service, lifecycle_of
 from agent.core.service.serving import Live
 from agent.core.value import canonical
-from agent.errors import DependencyFailed, InputRejected, StateConflict
+from agent.errors import DependencyFailed, InputRejected
 from agent.ports.control import LeaseEnd
 from agent.ports.model_server import ModelServer
 from agent.ports.platform import NotDeployed, Operation, Order, Restore, seconds_to_send
@@ -373,4 +373,4 @@ def _require_same(seen: Seen, order: Order | Restore) -> None:
     elif order.revision in names:
         why = f"revision {order.revision!r} exists and is not of this effect"
     if why:
-        raise StateConflict(f"{seen.target.says} was not changed", why=why, hint="look at the unit and plan again")
+        raise changed_since(f"{seen.target.says} was not changed", why)

@@ -4,6 +4,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from agent.adapters.platform.refusals import changed_since
 from agent.adapters.platform.rehearsal.template import stamped, template_of
 from agent.core.plan.action import (
     NO_SERVICE,
@@ -19,7 +20,7 @@ from agent.core.plan.action import (
 )
 from agent.core.plan.lifecycle import NOT_THERE, ends_service, lifecycle_of
 from agent.core.value import digest
-from agent.errors import InputRejected, StateConflict
+from agent.errors import InputRejected
 from agent.ports.host import Stage, Start, State
 from agent.ports.platform import NotDeployed, Operation, Order, Restore
 
@@ -79,9 +80,7 @@ def free(page: State, order: Order | Restore) -> None:
     elif page.start(order.revision) is not None:
         why = f"a start {order.revision!r} stands already, without this effect's stamp"
     if why:
-        raise StateConflict(
-            f"server {page.service!r} was not changed", why=why, hint="look at the service and plan again"
-        )
+        raise changed_since(f"server {page.service!r} was not changed", why)
 
 
 def deletes(order: Order | Restore) -> bool:

@@ -5,7 +5,7 @@ import time
 from agent.adapters.platform.completion import CompletionClient, ReachedServer
 from agent.adapters.platform.host.probe import Address, healthy, served_name
 from agent.adapters.platform.reply_measurements import ReplyMeasurements
-from agent.core.change.verification import Check, Measurement
+from agent.core.change.verification import Measurement
 from agent.ports.clock import Clock
 from agent.ports.host import Stage, Start
 from agent.ports.model_server import asleep
@@ -27,16 +27,18 @@ def measurements(service: str, start: Start, address: Address, clock: Clock) -> 
         clock: When a measurement was made.
     """
     measured = ReplyMeasurements(clock)
+
+    def reached() -> ReachedServer:
+        return _server(service, address)
+
     if start.stage is Stage.ENDED:
-        return (measured.measurement(Check.READY, start.ending, good=False),)
+        return measured.of(reached, start.ending, up=False)
     if start.stage is not Stage.READY:
-        return (measured.measurement(Check.READY, f"{start.revision} is {start.stage}", good=None),)
+        return measured.of(reached, f"{start.revision} is {start.stage}", up=None)
     health = healthy(address)
     if start.sick or not health.good:
-        return (measured.measurement(Check.READY, start.sick or health.says, good=False),)
-    ready = measured.measurement(Check.READY, f"{start.revision} runs, {health.says}", good=True)
-    reply = _client(address).complete(service, url=address.url, audience=address.url, model=served_name(address) or "")
-    return (ready, *measured.of(service, reply, locked=WANTS_KEY))
+        return measured.of(reached, start.sick or health.says, up=False)
+    return measured.of(reached, f"{start.revision} runs, {health.says}", up=True)
 
 
 def running_server(service: str, start: Start | None, address: Address | None) -> ReachedServer:
@@ -52,11 +54,14 @@ def running_server(service: str, start: Start | None, address: Address | None) -
     """
     if start is None or address is None or start.stage is not Stage.READY or not healthy(address).good:
         raise asleep(service, "no process of it serves")
-    model = served_name(address) or ""
-    return ReachedServer(client=_client(address), service=service, url=address.url, audience=address.url, model=model)
+    return _server(service, address)
 
 
-def _client(address: Address) -> CompletionClient:
-    return CompletionClient(
+def _server(service: str, address: Address) -> ReachedServer:
+    client = CompletionClient(
         id_token=None, monotonic=time.monotonic, api_key=lambda _: address.api_key, timeout_s=COMPLETION_S
+    )
+    model = served_name(address) or ""
+    return ReachedServer(
+        client=client, service=service, url=address.url, audience=address.url, model=model, locked=WANTS_KEY
     )

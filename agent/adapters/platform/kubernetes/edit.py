@@ -54,8 +54,7 @@ def edited(seen: Seen, actions: tuple[Action, ...]) -> Json:
     _write(seen, spec, before, after)
     made = config_of(_with_spec(seen, spec))
     if made != after:
-        differs = sorted(n for n in ServingConfig.model_fields if getattr(made, n) != getattr(after, n))
-        raise _refused(seen, f"this workload cannot say it: {', '.join(differs)}")
+        raise _refused(seen, f"this workload cannot say it: {made.differing(after)}")
     return spec
 
 

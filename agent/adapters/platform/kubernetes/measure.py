@@ -1,17 +1,16 @@
 """What a pod is worth: ready, one real completion, its tokens and its speed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from agent.adapters.platform.completion import CompletionClient, ReachedServer
 from agent.adapters.platform.kubernetes.container import server_of, serving_port
 from agent.adapters.platform.kubernetes.describe import config_of, pod_ready
 from agent.adapters.platform.kubernetes.workload import Seen
-from agent.adapters.platform.reply_measurements import ReplyMeasurements
+from agent.adapters.platform.reply_measurements import NO_MODEL, ReplyMeasurements, awake
 from agent.adapters.platform.server_flags import served_name
-from agent.core.change.verification import Check, Measurement
+from agent.core.change.verification import Measurement
 from agent.ports.clock import Clock
-from agent.ports.model_server import asleep
 
 Json = dict[str, Any]
 
@@ -46,22 +45,7 @@ class Meter:
             up: Whether its rollout has ended well.
             says: What the platform says of it.
         """
-        ready = self._measured.measurement(Check.READY, says, good=up)
-        if up is not True:
-            return (ready,)
-        pod = next((p for p in seen.pods if pod_ready(p)), None)
-        if pod is None:
-            return (
-                ready,
-                self._measured.measurement(Check.COMPLETION, "no pod of the newest template is ready", good=None),
-            )
-        model = served_name(config_of(seen))
-        if model is None:
-            why = "the startup flags name no model to ask for"
-            return (ready, self._measured.measurement(Check.COMPLETION, why, good=None))
-        url = self._url(seen, pod)
-        reply = self._client(seen).complete(seen.workload.service, url=url, audience=url, model=model)
-        return (ready, *self._measured.of(seen.workload.service, reply))
+        return self._measured.of(lambda: self._reached(seen, seen.pods), says, up=up)
 
     def server(self, seen: Seen) -> ReachedServer:
         """Return a ready pod of a workload, of the newest template where there is one.
@@ -69,12 +53,13 @@ class Meter:
         Raises:
             NotRunning: No pod is ready.
         """
-        service, model = seen.workload.service, served_name(config_of(seen))
-        pod = next((p for p in (*seen.pods, *seen.old_pods) if pod_ready(p)), None)
-        if pod is None or model is None:
-            raise asleep(service, "none of its pods is ready" if pod is None else "its flags name no model")
-        url = self._url(seen, pod)
-        return ReachedServer(client=self._client(seen), service=service, url=url, audience=url, model=model)
+        return awake(seen.workload.service, self._reached(seen, (*seen.pods, *seen.old_pods)))
 
-    def _url(self, seen: Seen, pod: Json) -> str:
-        return self._address(seen, pod, serving_port(server_of(seen.spec["template"], seen.workload)))
+    def _reached(self, seen: Seen, pods: Iterable[Json]) -> ReachedServer | str:
+        pod, model = next((p for p in pods if pod_ready(p)), None), served_name(config_of(seen))
+        if pod is None or model is None:
+            return "none of its pods is ready" if pod is None else NO_MODEL
+        url = self._address(seen, pod, serving_port(server_of(seen.spec["template"], seen.workload)))
+        return ReachedServer(
+            client=self._client(seen), service=seen.workload.service, url=url, audience=url, model=model
+        )

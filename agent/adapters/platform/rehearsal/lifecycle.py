@@ -2,13 +2,13 @@
 
 from datetime import datetime
 
+from agent.adapters.platform.refusals import changed_since
 from agent.adapters.platform.rehearsal.state_file import OperationRow, ServiceRow, State
 from agent.adapters.platform.rehearsal.template import stamped, template_of
 from agent.adapters.platform.traffic import LATEST
 from agent.core.plan.action import NO_SERVICE, LifecycleOperation
 from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of
 from agent.core.value import digest
-from agent.errors import StateConflict
 from agent.ports.platform import NotDeployed, Order, Restore
 
 
@@ -62,10 +62,8 @@ def standing(page: State, order: Order) -> ServiceRow:
         return deployed(page, order.service)
     row = found(page.service(order.service))
     if not row.deleted:
-        raise StateConflict(
-            f"service {order.service!r} was not created",
-            why="it stands already, without this effect's stamp",
-            hint="look at the service and plan again",
+        raise changed_since(
+            f"service {order.service!r} was not created", "it stands already, without this effect's stamp"
         )
     return row.with_(
         uid=digest(["uid", row.name, row.writes])[:32],
@@ -108,10 +106,8 @@ def require_etag(row: ServiceRow, etag: str) -> None:
         StateConflict: The service changed since.
     """
     if etag_of(row) != etag:
-        raise StateConflict(
-            f"service {row.name!r} was not changed",
-            why=f"its etag is {etag_of(row)}, the change was made for {etag}",
-            hint="look at the service and plan again",
+        raise changed_since(
+            f"service {row.name!r} was not changed", f"its etag is {etag_of(row)}, the change was made for {etag}"
         )
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from agent.adapters.platform.refusals import no_such_revision, unknown_operation
+from agent.adapters.platform.refusals import changed_since, no_such_revision, unknown_operation
 from agent.adapters.platform.rehearsal.cloud_run_limits import complaints
 from agent.adapters.platform.rehearsal.lifecycle import (
     deployed,
@@ -28,7 +28,7 @@ from agent.core.plan.action import NO_SERVICE
 from agent.core.plan.lifecycle import ends_service
 from agent.core.service.serving import Live, Traffic
 from agent.core.value import Value, digest
-from agent.errors import InputRejected, StateConflict
+from agent.errors import InputRejected
 from agent.ports.clock import Clock
 from agent.ports.control import LeaseEnd
 from agent.ports.logs import InstanceLog
@@ -357,10 +357,8 @@ class RehearsalPlatform:
     def _free(self, page: State, row: ServiceRow, revision: str, etag: str) -> None:
         require_etag(row, etag)
         if page.revision(revision) is not None:
-            raise StateConflict(
-                f"revision {revision!r} was not made",
-                why="one of that name stands already, without this effect's stamp",
-                hint="look at the service and plan again",
+            raise changed_since(
+                f"revision {revision!r} was not made", "one of that name stands already, without this effect's stamp"
             )
 
     def _unchanged(self, page: State, service: str, etag: str) -> ServiceRow:

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from agent.adapters.platform.refusals import changed_since
 from agent.adapters.platform.rehearsal.template import template_of
 from agent.adapters.platform.server_flags import flag_without_effect
 from agent.adapters.platform.tpu_vm.describe import HOLDS_QUOTA, Progress, Seen, etag_of, progress
@@ -19,7 +20,7 @@ from agent.core.plan.action import (
     SetTerminationGrace,
 )
 from agent.core.plan.lifecycle import ends_service, lifecycle_of
-from agent.errors import InputRejected, StateConflict
+from agent.errors import InputRejected
 from agent.ports.platform import Operation, Order, Restore
 
 POSSIBLE: Final = (SetFlag, SetEnv, SetModel, SetStartupProbe, SetTerminationGrace, Restart, Lifecycle, ForPerson)
@@ -92,7 +93,7 @@ def require_unchanged(seen: Seen, order: Order | Restore) -> None:
         why = f"a revision {order.revision!r} stands already, without this effect's stamp"
     if why:
         what = f"TPU node {order.service!r} was not changed"
-        raise StateConflict(what, why=why, hint="look at the service and plan again")
+        raise changed_since(what, why)
 
 
 def stops(template: str) -> bool:

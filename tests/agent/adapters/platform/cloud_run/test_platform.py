@@ -10,7 +10,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from agent.adapters.platform.cloud_run.platform import TAG_OF_LATEST, TAG_OF_PINNED
+from agent.adapters.platform.traffic import TAG_OF_LATEST, TAG_OF_PINNED
 from agent.core.change.execution import revision_name
 from agent.core.change.verification import Check
 from agent.core.plan.action import Restart, SetFlag, SetScaling, SetStartupProbe, applied
