@@ -112,6 +112,12 @@ class KillSwitch(Value):
     why: str = ""
     at: AwareDatetime | None = None
 
+    @property
+    def says(self) -> str:
+        """Who stopped changes, and why; nothing where they may go on."""
+        said = f"the kill switch is on (by {self.by or 'somebody'}: {self.why or 'no reason given'})"
+        return said if self.on else ""
+
 
 class Lease(Value):
     """The right to work on something until a time; ``token`` grows with every holder."""

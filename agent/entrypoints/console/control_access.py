@@ -137,10 +137,9 @@ class ControlThroughDecide:
         if self._halted:
             return HALTED
         try:
-            switch = self.kill_switch()
+            return self.kill_switch().says
         except SreError as error:
             return f"whether the kill switch is on is not known here: {error.why}"
-        return f"the kill switch is on (by {switch.by}: {switch.why or 'no reason given'})" if switch.on else ""
 
     def turn(self, person: Person, *, on: bool, why: str, at: datetime) -> object:  # noqa: ARG002 - who and when, `decide` itself says
         """Hand it on with the person's assertion; see the protocol."""

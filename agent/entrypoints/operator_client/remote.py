@@ -154,14 +154,11 @@ class RemoteClient:
         at: datetime,
     ) -> ChangeCheck:
         """Ask what stops changes and which were made recently; `decide` knows no prices, proofs, or file of ours."""
-        switch = self.kill_switch()
+        stopped = self.kill_switch().says
         path = f"/services/{_named(service, what='a service')}/changes"
         since = {"since": (at - FARTHEST_BACK).isoformat()}
         answer = self._client.get(path, headers=self._proof(), query=since)
-        stopped = f"the kill switch is on (by {switch.by or 'somebody'}: {switch.why or 'no reason given'})"
-        return ChangeCheck(
-            stopped=self.databases_apart() or (stopped if switch.on else ""), changes=_read(Limits, answer)
-        )
+        return ChangeCheck(stopped=self.databases_apart() or stopped, changes=_read(Limits, answer))
 
     def audit(self, limit: int) -> tuple[AuditRow, ...]:
         """Ask for the newest rows of the record, piece by piece until its beginning."""

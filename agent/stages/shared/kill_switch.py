@@ -27,7 +27,7 @@ def kill_switch_reason(context: StageContext) -> str:
     began = time.monotonic()
     switch = read_kill_switch(context.control_store())
     if switch.on is True:
-        return f"the kill switch is on (by {switch.by or 'somebody'}: {switch.why or 'no reason given'})"
+        return switch.says
     if time.monotonic() - began > ANSWER_S:
         raise _unread(f"it did not answer within {ANSWER_S:g} s")
     return ""

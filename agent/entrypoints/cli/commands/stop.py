@@ -31,13 +31,12 @@ def run(args: argparse.Namespace) -> int:
     stands = client.turn(on=not args.off, by=args.by, why=args.why or "") if turned else client.kill_switch()
     off = "the kill switch is off: approved plans are applied"
     hint = "" if turned else "; to stop every change: sre-agent stop --why TEXT"
-    print(_said(stands.by, stands.why) if stands.on else off + hint)
+    print(_said(stands.says) if stands.on else off + hint)
     return 0
 
 
-def _said(by: str, why: str) -> str:
+def _said(stopped: str) -> str:
     from agent.core.text.safe_text import terminal
 
-    said = f"the kill switch is on (by {by or 'somebody'}: {why or 'no reason given'})"
     more = "no change is made, roll-backs included; to allow changes again: sre-agent stop --off"
-    return terminal(f"{said}: {more}", lines=False)
+    return terminal(f"{stopped}: {more}", lines=False)
