@@ -14,6 +14,7 @@
 Bugs are not in the tree; they are assertions.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 DISTRIBUTION: Final = "vllm-sre-agent"
@@ -105,3 +106,8 @@ class ModelMisbehaved(SreError):
     """The model's answer is not usable; never repaired, the rules decide alone."""
 
     exit_code = 3
+
+
+def nearest(error: BaseException, known: Mapping[type[Exception], type[SreError]]) -> type[SreError]:
+    """Return which of our errors stands for one of a library, by the nearest class that a table of them names."""
+    return next((known[base] for base in type(error).__mro__ if base in known), DependencyFailed)

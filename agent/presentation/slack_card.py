@@ -85,8 +85,8 @@ def card(incident: Incident, timeline: tuple[Event, ...], *, redact: Redact, con
     if incident.ended and incident.phase is not Phase.ESCALATED:
         return _collapsed(incident, timeline, title, prose)
     blocks: list[Block] = [
-        {"type": "header", "text": {"type": "plain_text", "text": slack_plain(title, limit=150), "emoji": False}},
-        _section(
+        header(title),
+        section(
             f"{_ICON[now.tone]} *{now.label}* · {_severity(incident, prose)}{_provisional(incident)}"
             f"{_replayed(incident)}{owner_mention(owner)}\n{prose(now.says, 1500)}"
         ),
@@ -101,7 +101,7 @@ def card(incident: Incident, timeline: tuple[Event, ...], *, redact: Redact, con
     if incident.request is not None and incident.phase in BEFORE_DECISION:
         blocks.append(_withdrawal(incident.id))
     if incident.ended_why:
-        blocks.append(_section(f"*Reason:* {prose(incident.ended_why, 1500)}"))
+        blocks.append(section(f"*Reason:* {prose(incident.ended_why, 1500)}"))
     newest = tuple(steps(timeline, incident))[-_SHOWN_EVENTS:]
     blocks.append(_context([prose(f"{step.at:%H:%M:%S} {step.says}", 1500) for step in newest], incident))
     return Card(text=slack_mrkdwn(_push(incident, title, redact), limit=PUSH_CHARS), blocks=tuple(blocks))
@@ -144,10 +144,9 @@ def _collapsed(incident: Incident, timeline: tuple[Event, ...], title: str, pros
         lines.append(f"*Diagnosis:* {prose(incident.diagnosis.root_cause, 600)}")
     if incident.plan is not None:
         lines.append(f"*Plan {prose(incident.plan.id, 100)}:* {prose(plan_title(incident.plan), 300)}")
-    reason = [_section(f"*Reason:* {prose(incident.ended_why, 600)}")] if incident.ended_why else []
+    reason = [section(f"*Reason:* {prose(incident.ended_why, 600)}")] if incident.ended_why else []
     last = [prose(f"{step.at:%H:%M:%S} {step.says}", 600) for step in tuple(steps(timeline, incident))[-1:]]
-    header = {"type": "header", "text": {"type": "plain_text", "text": slack_plain(title, limit=150), "emoji": False}}
-    blocks = [header, _section("\n".join(lines)), *_decided(incident, prose), *reason, _context(last, incident)]
+    blocks = [header(title), section("\n".join(lines)), *_decided(incident, prose), *reason, _context(last, incident)]
     simulated = f", {COMPUTED}" if COMPUTED in now.says else ""
     push = slack_mrkdwn(f"{title} - {now.label} after {took}{simulated}.", limit=PUSH_CHARS)
     return Card(text=push, blocks=tuple(blocks))
@@ -156,23 +155,23 @@ def _collapsed(incident: Incident, timeline: tuple[Event, ...], title: str, pros
 def _trouble(incident: Incident, prose: Callable[[str, int], str], code: Callable[[str, int], str]) -> list[Block]:
     diagnosis = incident.diagnosis
     if incident.request is not None:
-        return [_section(f"*Request:* {prose(request_reason(incident.request), 1500)}")]
+        return [section(f"*Request:* {prose(request_reason(incident.request), 1500)}")]
     if diagnosis is None:
         return []
-    blocks = [_section(f"*Diagnosis:* {prose(diagnosis.root_cause, 1500)}")]
+    blocks = [section(f"*Diagnosis:* {prose(diagnosis.root_cause, 1500)}")]
     if diagnosis.decisive is not None:
         where = prose(place_of(diagnosis.decisive.signal, incident.platform), 200)
-        blocks += [_section(f"*Key log line* ({where})"), _section(code(diagnosis.decisive.line, 900))]
+        blocks += [section(f"*Key log line* ({where})"), section(code(diagnosis.decisive.line, 900))]
     if diagnosis.changes:
-        blocks.append(_section(f"*Changed before:* {prose(diagnosis.changes[0], 600)}"))
+        blocks.append(section(f"*Changed before:* {prose(diagnosis.changes[0], 600)}"))
     if diagnosis.unknown:
-        blocks.append(_section(f"*Unknown:* {prose('; '.join(diagnosis.unknown), 800)}"))
+        blocks.append(section(f"*Unknown:* {prose('; '.join(diagnosis.unknown), 800)}"))
     return blocks
 
 
 def _plan(plan: Plan, prose: Callable[[str, int], str], code: Callable[[str, int], str]) -> list[Block]:
     blocks = [
-        _section(f"*Plan {prose(plan.id, 100)}:* {prose(plan_title(plan), 500)}\n{prose(as_sentence(plan.why), 1500)}")
+        section(f"*Plan {prose(plan.id, 100)}:* {prose(plan_title(plan), 500)}\n{prose(as_sentence(plan.why), 1500)}")
     ]
     lines = [f"{d.path}: {_value(d.before)} -> {_value(d.after)}" for d in plan.difference[:_SHOWN_DIFFERENCES]]
     if len(plan.difference) > _SHOWN_DIFFERENCES:
@@ -183,22 +182,22 @@ def _plan(plan: Plan, prose: Callable[[str, int], str], code: Callable[[str, int
         if isinstance(action, Restart):
             lines.append("no setting changes; the same configuration is started again")
     if lines:
-        blocks.append(_section(code("\n".join(lines), 2800)))
+        blocks.append(section(code("\n".join(lines), 2800)))
     if bars := [line for when, drawn in _bars(plan) for line in _indented(when, drawn)]:
-        blocks.append(_section(code("\n".join(bars), 1500)))
+        blocks.append(section(code("\n".join(bars), 1500)))
     blocks.append(
-        _section(f"*Before:* {prose(plan.fit_before.sentence, 600)}\n*After:* {prose(plan.fit_after.sentence, 600)}")
+        section(f"*Before:* {prose(plan.fit_before.sentence, 600)}\n*After:* {prose(plan.fit_after.sentence, 600)}")
     )
     cost = f"{_cost(plan.cost_before_usd_per_h)} → {_cost(plan.cost_after_usd_per_h)} per hour"
     reasons = f" ({prose('; '.join(plan.risk_reasons), 600)})" if plan.risk_reasons else ""
-    blocks.append(_section(f"*Cost:* {cost}\n*Risk:* {plan.risk}{reasons}\n*Undo:* {prose(plan.undo, 600)}"))
+    blocks.append(section(f"*Cost:* {cost}\n*Risk:* {plan.risk}{reasons}\n*Undo:* {prose(plan.undo, 600)}"))
     if plan.takes_away:
-        blocks.append(_section(f"*Trade-off:* {prose(plan.takes_away, 300)}"))
+        blocks.append(section(f"*Trade-off:* {prose(plan.takes_away, 300)}"))
     missing = f": {prose('; '.join(plan.proof_missing), 600)}" if plan.proof_missing else ""
-    blocks.append(_section(f"*Proof of memory:* {PROOFS[plan.proof]}{missing}"))
-    blocks += [_section(code(line, 600)) for _, line in proof_lines(plan)[:1]]
+    blocks.append(section(f"*Proof of memory:* {PROOFS[plan.proof]}{missing}"))
+    blocks += [section(code(line, 600)) for _, line in proof_lines(plan)[:1]]
     if plan.notes:
-        blocks.append(_section("\n".join(f"• {prose(note, 400)}" for note in plan.notes[:6])))
+        blocks.append(section("\n".join(f"• {prose(note, 400)}" for note in plan.notes[:6])))
     return blocks
 
 
@@ -219,7 +218,7 @@ def _decided(incident: Incident, prose: Callable[[str, int], str]) -> list[Block
     why = decision.why or (NO_REASON if decision.answer is Choice.REJECT else "")
     why = f": {prose(why, 600)}" if why else ""
     by = prose(decision.shown, 200)
-    return [_section(f"*{word}* by {by} through {decision.channel}{proven}, {decision.at:%H:%M:%S} UTC{why}")]
+    return [section(f"*{word}* by {by} through {decision.channel}{proven}, {decision.at:%H:%M:%S} UTC{why}")]
 
 
 def _limits(incident: Incident, prose: Callable[[str, int], str]) -> list[Block]:
@@ -227,7 +226,7 @@ def _limits(incident: Incident, prose: Callable[[str, int], str]) -> list[Block]
     if incident.phase is not Phase.ASKED:
         return []
     said = limit_lines(incident.approvals, incident.phase_at)
-    return [_section("\n".join(prose(line, 600) for line in said[:4]))] if said else []
+    return [section("\n".join(prose(line, 600) for line in said[:4]))] if said else []
 
 
 def mention(incident: Incident) -> str:
@@ -248,19 +247,19 @@ def _asking(incident: Incident, plan: Plan, console_url: str) -> list[Block]:
     may_apply = incident.may_change or plan.by_person
     elements: list[Block] = []
     if may_apply:
-        approve = _button("Assign to me" if plan.by_person else "Approve", APPROVE, value=value, style="primary")
+        approve = button("Assign to me" if plan.by_person else "Approve", APPROVE, value=value, style="primary")
         if plan.risk is Risk.HIGH and not plan.by_person:
             approve["confirm"] = _CONFIRM
         elements.append(approve)
         elements += _special(incident, plan, value)
-    elements.append(_button("Reject", REJECT, value=value, style="danger"))
+    elements.append(button("Reject", REJECT, value=value, style="danger"))
     if console_url.startswith(("https://", "http://")):
-        elements.append(_button("Details", DETAILS, url=f"{console_url.rstrip('/')}/plans/{plan.id}"))
+        elements.append(button("Details", DETAILS, url=f"{console_url.rstrip('/')}/plans/{plan.id}"))
     asked = f"*Until {stamp}.* {slack_mrkdwn(plan.if_unanswered, limit=500)}"
     if not may_apply:
         asked += " This is a replay: it changes nothing, so it cannot be approved."
     return [
-        _section(asked),
+        section(asked),
         _reason(plan),
         {"type": "actions", "block_id": f"sre_{plan.id}"[:255], "elements": elements},
     ]
@@ -273,17 +272,17 @@ def _special(incident: Incident, plan: Plan, value: str) -> list[Block]:
         return []
     found = []
     if any(s.break_glass and s.stops_change(asked_for=approvals.asked_for) for s in approvals.freezes):
-        found.append(_button("Break glass and approve", BREAK_GLASS, value=value, style="danger") | _REALLY_BREAK)
+        found.append(button("Break glass and approve", BREAK_GLASS, value=value, style="danger") | _REALLY_BREAK)
     if approvals.given:
-        found.append(_button("Withdraw my approval", WITHDRAW, value=value))
+        found.append(button("Withdraw my approval", WITHDRAW, value=value))
     return found
 
 
 def _withdrawal(request: str) -> Block:
     """The button of whoever asked, for as long as nobody approved it; who presses is checked then."""
     value = json.dumps({"request": request}, separators=(",", ":"))
-    button = _button("Withdraw this request", WITHDRAW_REQUEST, value=value)
-    return {"type": "actions", "block_id": f"sre_back_{request}"[:255], "elements": [button]}
+    back = button("Withdraw this request", WITHDRAW_REQUEST, value=value)
+    return {"type": "actions", "block_id": f"sre_back_{request}"[:255], "elements": [back]}
 
 
 def reason_block(plan_id: str) -> str:
@@ -304,9 +303,10 @@ def _reason(plan: Plan) -> Block:
     return {"type": "input", "block_id": reason_block(plan.id), "optional": True, "label": label, "element": element}
 
 
-def _button(label: str, action: str, *, value: str = "", style: str = "", url: str = "") -> Block:
-    button: Block = {"type": "button", "action_id": action, "text": _plain(label)}
-    return button | {k: v for k, v in (("value", value), ("style", style), ("url", url)) if v}
+def button(label: str, action: str, *, value: str = "", style: str = "", url: str = "") -> Block:
+    """Return a button; an empty value, style or address is left out."""
+    made: Block = {"type": "button", "action_id": action, "text": _plain(label)}
+    return made | {k: v for k, v in (("value", value), ("style", style), ("url", url)) if v}
 
 
 def _plain(text: str) -> Block:
@@ -331,7 +331,13 @@ _REALLY_BREAK: Final[Block] = {
 }
 
 
-def _section(text: str) -> Block:
+def header(title: str) -> Block:
+    """Return the title of a message."""
+    return {"type": "header", "text": {"type": "plain_text", "text": slack_plain(title, limit=150), "emoji": False}}
+
+
+def section(text: str) -> Block:
+    """Return a paragraph; the text is Slack's mrkdwn, made harmless before."""
     return {"type": "section", "text": {"type": "mrkdwn", "text": text, "verbatim": True}}
 
 

@@ -14,7 +14,7 @@ from agent.stages.shared.approval import check_requested, is_automatic, person_o
 from agent.stages.shared.commit import save
 from agent.stages.shared.database_pair import WAY_BACK, note_reached, pairing_fault
 from agent.stages.shared.decision_request import DecisionRequest, NotRecorded
-from agent.stages.shared.freezes import broken_freezes
+from agent.stages.shared.freezes import broken_freezes, undecided
 from agent.stages.shared.kill_switch import kill_switch_message, kill_switch_reason
 from agent.stages.shared.outcome import StageOutcome
 from agent.stages.shared.spans import incident_span
@@ -58,7 +58,7 @@ def _answered(context: StageContext, incident: Incident, plan: Plan, word: Decis
     _check(context, incident, plan, word)
     if now >= plan.expires_at:
         given = f" with {incident.approvals.given_text}" if incident.approvals and incident.approvals.given else ""
-        raise _refused(plan, f"it expired at {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC{given}", "wait for the next plan")
+        raise undecided(plan, f"it expired at {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC{given}", "wait for the next plan")
     if word.answer is Choice.APPROVE and not plan.by_person:
         _check_switch(context, plan)
         needed = context.rules.policy.requirement(plan.target.service, plan.actions).approvals
@@ -87,7 +87,7 @@ def _vote(
     """Record one approval of several; the last one makes the decision, in the same transaction."""
     if plan.policy != context.rules.policy.digest:
         why = "the policy or a freeze window changed since it was made, so it and its approvals are void"
-        raise _refused(plan, why, f"reject it to get a new plan: sre-agent reject {plan.id} --why TEXT")
+        raise undecided(plan, why, f"reject it to get a new plan: sre-agent reject {plan.id} --why TEXT")
 
     person = person_of(context, person=word.by)
 
@@ -214,10 +214,10 @@ def _check_switch(context: StageContext, plan: Plan) -> None:
     """
     apart = pairing_fault(context)
     if apart:
-        raise _refused(plan, apart, WAY_BACK)
+        raise undecided(plan, apart, WAY_BACK)
     stopped = kill_switch_reason(context)
     if stopped:
-        raise _refused(plan, stopped, f"turn it off (sre-agent stop --off), then: sre-agent approve {plan.id}")
+        raise undecided(plan, stopped, f"turn it off (sre-agent stop --off), then: sre-agent approve {plan.id}")
 
 
 def _on_record(context: StageContext, held: str) -> tuple[Decision, int]:
@@ -279,10 +279,10 @@ def _check(context: StageContext, incident: Incident, plan: Plan, word: Decision
         replaced = current is not None and current.id != plan.id
         newer = f"; plan {current.id!r} has taken its place: {_title(current)}" if replaced and current else ""
         hint = f"look at {'it' if newer else 'the incident'}: sre-agent incidents show {incident.id}"
-        raise _refused(plan, f"the incident is {incident.phase}{newer}", hint)
+        raise undecided(plan, f"the incident is {incident.phase}{newer}", hint)
     if word.plan_digest is not None and not _is_digest(word.plan_digest, plan):
         why = f"what was shown had digest {word.plan_digest[:8]!r}, the plan has {plan.digest[:8]!r}: {_title(plan)}"
-        raise _refused(plan, why, f"look at the plan again: sre-agent incidents show {incident.id}")
+        raise undecided(plan, why, f"look at the plan again: sre-agent incidents show {incident.id}")
     request = check_requested(context, incident, plan) if word.answer is Choice.APPROVE else incident.request
     barred = refusal_of_decider(
         context,
@@ -292,12 +292,12 @@ def _check(context: StageContext, incident: Incident, plan: Plan, word: Decision
         asked_through=request.channel if request is not None else None,
     )
     if barred:
-        raise _refused(plan, barred, "ask somebody whom policy.toml names for this service")
+        raise undecided(plan, barred, "ask somebody whom policy.toml names for this service")
     over = incident.approvals.over_budget if incident.approvals is not None else ""
     if word.answer is Choice.APPROVE and over:
-        raise _refused(plan, over, "raise budget_usd_per_h in policy.toml, or reject it to get another plan")
+        raise undecided(plan, over, "raise budget_usd_per_h in policy.toml, or reject it to get another plan")
     if word.answer is Choice.APPROVE and not incident.may_change and not plan.by_person:
-        raise _refused(
+        raise undecided(
             plan,
             "it belongs to a replay, which changes nothing",
             "replay it with --live to be able to apply its plan",
@@ -374,7 +374,3 @@ def _repeated(decision: Decision, word: DecisionRequest) -> Decision:
 
 def _voted(decision: Decision, word: DecisionRequest) -> bool:
     return any((vote.channel, vote.who) == (word.by.channel, word.by.who) for vote in decision.votes)
-
-
-def _refused(plan: Plan, why: str, hint: str) -> PolicyRefused:
-    return PolicyRefused(f"plan {plan.id!r} was not decided", why=why, hint=hint)

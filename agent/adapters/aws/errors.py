@@ -2,7 +2,15 @@
 
 from typing import Any, Final
 
-from agent.errors import CredentialsRefused, DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.errors import (
+    CredentialsRefused,
+    DependencyFailed,
+    InputRejected,
+    PolicyRefused,
+    SreError,
+    StateConflict,
+    nearest,
+)
 
 _GRANT: Final = "grant it: docs/ec2.md has the policy; sre-agent doctor lists what is missing"
 _QUOTA: Final = "ask for a higher vCPU quota of this instance family (service-quotas, code ec2)"
@@ -90,8 +98,7 @@ def _kind(error: Exception) -> tuple[type[SreError], str]:
     status = _status(error)
     if code and 400 <= status < 500:
         return InputRejected, "make another plan; nothing was changed"
-    known = table()
-    kind = next((known[base] for base in type(error).__mro__ if base in known), DependencyFailed)
+    kind = nearest(error, table())
     hint = {
         InputRejected: "look at location and instance of the service in services.toml",
         CredentialsRefused: "sign in: aws sso login, a profile in PLATFORM=ec2:PROFILE, or a role for this machine",

@@ -2,7 +2,15 @@
 
 from typing import Any, Final
 
-from agent.errors import CredentialsRefused, DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.errors import (
+    CredentialsRefused,
+    DependencyFailed,
+    InputRejected,
+    PolicyRefused,
+    SreError,
+    StateConflict,
+    nearest,
+)
 from agent.strict_json import read_object
 
 _PATCH_FAILED: Final = "the server rejected our request due to an error in our request"
@@ -81,8 +89,7 @@ def _kind(error: Exception) -> type[SreError]:
     status = getattr(error, "status", None)
     if isinstance(status, int) and status in _STATUS:
         return _STATUS[status]
-    known = table()
-    return next((known[base] for base in type(error).__mro__ if base in known), DependencyFailed)
+    return nearest(error, table())
 
 
 def _hint(kind: type[SreError], error: Exception, says: str) -> str:

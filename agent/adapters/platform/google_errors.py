@@ -4,7 +4,15 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from agent.errors import CredentialsRefused, DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
+from agent.errors import (
+    CredentialsRefused,
+    DependencyFailed,
+    InputRejected,
+    PolicyRefused,
+    SreError,
+    StateConflict,
+    nearest,
+)
 
 _QUOTA = re.compile(
     r"quota violated|quota exceeded|allowable count of|insufficient .{0,40}quota|requested: \d+ allowed:", re.IGNORECASE
@@ -92,8 +100,7 @@ def table() -> dict[type[Exception], type[SreError]]:
 
 
 def _kind(error: Exception) -> type[SreError]:
-    known = table()
-    return next((known[base] for base in type(error).__mro__ if base in known), DependencyFailed)
+    return nearest(error, table())
 
 
 def _hint(kind: type[SreError], error: Exception, hints: Hints) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 from pydantic import Field, field_validator
 
 from agent.core.decision import value_form as flag_form
-from agent.core.decision.selector import checked_selector, selects
+from agent.core.decision.selector import Patterns, selects
 from agent.core.plan.action import (
     Action,
     Lifecycle,
@@ -65,7 +65,7 @@ class Bounds(Value):
     probe_budget_s: int = Field(default=1800, ge=1)
     accelerators: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
-    volume_options: tuple[str, ...] = ()
+    volume_options: Patterns = ()
     lifecycle: tuple[str, ...] = ()
 
     @field_validator("lifecycle")
@@ -84,11 +84,6 @@ class Bounds(Value):
         if wrong:
             raise ValueError("; ".join(wrong))
         return forms
-
-    @field_validator("volume_options")
-    @classmethod
-    def _no_star_alone(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        return checked_selector(patterns)
 
     def out_of_bounds(self, actions: tuple[Action, ...], service: str) -> tuple[str, ...]:
         """Return for each action why no approval can allow it, or an empty text.

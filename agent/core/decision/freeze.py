@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import AwareDatetime, Field, NaiveDatetime, field_validator, model_validator
 
-from agent.core.decision.selector import NO_SELECTOR, checked_selector, selects
+from agent.core.decision.selector import NO_SELECTOR, Patterns, selects
 from agent.core.value import Value
 
 WEEK: Final = timedelta(days=7)
@@ -73,7 +73,7 @@ class Freeze(Value):
     """
 
     name: str = Field(min_length=1, max_length=60)
-    services: tuple[str, ...] | None = None
+    services: Patterns | None = None
     weekly: tuple[str, ...] = ()
     starts: NaiveDatetime | None = None
     ends: NaiveDatetime | None = None
@@ -89,7 +89,7 @@ class Freeze(Value):
         """A window that selects nothing would stop nothing; every service is said by leaving the key out."""
         if patterns == ():
             raise ValueError(f"{NO_SELECTOR}; leave services out to freeze every service")
-        return patterns if patterns is None else checked_selector(patterns)
+        return patterns
 
     @field_validator("weekly")
     @classmethod

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from agent.core.decision.decision import UNVERIFIED
 from agent.core.decision.freeze import Freeze
-from agent.core.decision.selector import NO_SELECTOR, checked_selector, covers, selects
+from agent.core.decision.selector import Patterns, Selector, covers, selects
 from agent.core.plan.action import Action, ForPerson
 from agent.core.value import Value
 
@@ -40,21 +40,13 @@ class Rule(Value):
         escalate_after_min: After how many minutes without an answer the next group is told; None is never.
     """
 
-    services: tuple[str, ...]
-    kinds: tuple[str, ...]
+    services: Selector
+    kinds: Selector
     mode: Mode
     approvals: int = Field(default=1, ge=1, le=MOST_APPROVALS)
     groups: tuple[str, ...] = ()
     self_approve: bool | None = None
     escalate_after_min: float | None = Field(default=None, gt=0, le=1440)
-
-    @field_validator("services", "kinds")
-    @classmethod
-    def _select_something(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        """A row that selects nothing would leave a ``never`` without force, so it is a mistake and no row."""
-        if not patterns:
-            raise ValueError(NO_SELECTOR)
-        return checked_selector(patterns)
 
     @field_validator("kinds")
     @classmethod
@@ -89,7 +81,7 @@ class Approver(Value):
     webhook: str | None = Field(default=None, pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")
     email: str | None = Field(default=None, pattern=r"^[^@\s]+@[^@\s]+$")
     kubernetes: str | None = Field(default=None, pattern=r"^\S{1,253}$")
-    services: tuple[str, ...] = ()
+    services: Patterns = ()  # told when the file is read, not to the person whose yes does not count at night
 
     @field_validator("name")
     @classmethod
@@ -98,12 +90,6 @@ class Approver(Value):
         if name == UNVERIFIED:
             raise ValueError(f"{name!r} is nobody's name")
         return name
-
-    @field_validator("services")
-    @classmethod
-    def _no_star_alone(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        """Told when the file is read, not to the person whose yes does not count at night."""
-        return checked_selector(patterns)
 
     @property
     def identities(self) -> frozenset[str]:
@@ -123,19 +109,11 @@ class ServiceLimit(Value):
     """
 
     name: str = Field(min_length=1, max_length=60)
-    services: tuple[str, ...]
+    services: Selector
     changes_per_hour: int | None = Field(default=None, ge=0, le=1000)
     change_window_s: float | None = Field(default=None, gt=0, le=2_592_000)
     max_instances: int | None = Field(default=None, ge=1)
     budget_usd_per_h: float | None = Field(default=None, gt=0)
-
-    @field_validator("services")
-    @classmethod
-    def _select_something(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        """A limit of no service limits nothing."""
-        if not patterns:
-            raise ValueError(NO_SELECTOR)
-        return checked_selector(patterns)
 
     def covers(self, service: str) -> bool:
         """Whether it is about a service."""

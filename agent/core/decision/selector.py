@@ -2,7 +2,9 @@
 
 import re
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import AfterValidator
 
 NO_SELECTOR: Final = "an empty selector and '*' select nothing, want names or patterns such as 'gemma4-*'"
 
@@ -23,6 +25,19 @@ def checked_selector(patterns: tuple[str, ...]) -> tuple[str, ...]:
     if not all(_names_something(p) for p in patterns):
         raise ValueError(NO_SELECTOR)
     return patterns
+
+
+def _some(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    if not patterns:
+        raise ValueError(NO_SELECTOR)
+    return patterns
+
+
+Patterns = Annotated[tuple[str, ...], AfterValidator(checked_selector)]
+"""Patterns of which each names something; there may be none."""
+
+Selector = Annotated[Patterns, AfterValidator(_some)]
+"""One or more of them: a row that selects nothing would leave a ``never`` or a limit without force."""
 
 
 def covers(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:

@@ -121,7 +121,8 @@ def _is_run_operation(body: Mapping[str, Any]) -> bool:
     return "/operations/" in text(body, "name") and ("done" in body or "metadata" in body)
 
 
-def _is_envelope(body: Mapping[str, Any]) -> bool:
+def is_envelope(body: Mapping[str, Any]) -> bool:
+    """Whether a parsed body is an envelope around a message."""
     return "specversion" in body or bool(part(body, "message") and "subscription" in body)
 
 
@@ -133,7 +134,7 @@ _REPLAY_LOGS = "its failure reaches us as an audit log entry: send or replay tha
 _KNOWN = (
     (
         "a Pub/Sub envelope, not its message",
-        _is_envelope,
+        is_envelope,
         "hand it to the Pub/Sub entry, or to ingest as cloudevents, which unwrap it",
     ),
     ("a recorded HTTP request", _is_recorded_request, "send its body with its headers to the entry it was made for"),

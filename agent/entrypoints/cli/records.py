@@ -7,11 +7,12 @@ from glob import glob
 from pathlib import Path
 from typing import IO, Any, TextIO
 
+from agent.core.intake.read import is_envelope
 from agent.core.intake.signal import TEXT_LIMIT
 from agent.core.text.safe_text import inert
 from agent.entrypoints.cli.byte_stream import head_of, is_binary, lines_of, plain_bytes, skip_zeros
 from agent.entrypoints.cli.json_values import values_of
-from agent.entrypoints.pubsub.delivery import delivery_of, is_envelope
+from agent.entrypoints.pubsub.delivery import delivery_of
 from agent.errors import InputRejected
 from agent.strict_json import read_object
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from agent.core.intake.json_fields import part, shown, text, time_of
+from agent.core.intake.json_fields import shown, text, time_of
 from agent.errors import InputRejected
 from agent.ports.bus import Delivery, Topic
 from agent.strict_json import read_object
@@ -65,11 +65,6 @@ def delivery_of(envelope: Mapping[str, Any], *, topic: Topic | None = None) -> D
     if "message" not in envelope:
         raise _refusal("it has no message")
     return _wrapped(envelope, topic)
-
-
-def is_envelope(body: Mapping[str, Any]) -> bool:
-    """Whether a parsed body is an envelope around a message."""
-    return "specversion" in body or bool(part(body, "message") and "subscription" in body)
 
 
 def topic_in(source: object) -> Topic | None:

@@ -37,7 +37,7 @@ def broken_freezes(
     for span in spans:
         _check_breaks(context, plan, word, span)
     if spans and not word.why.strip():
-        raise _undecided(plan, "the glass is broken for a reason only", "say it: --why TEXT")
+        raise undecided(plan, "the glass is broken for a reason only", "say it: --why TEXT")
     return tuple(span.name for span in spans)
 
 
@@ -78,21 +78,22 @@ def check_not_frozen(context: StageContext, plan: Plan, decision: Decision, now:
 def _check_automatic(context: StageContext, plan: Plan, now: datetime) -> None:
     spans = freezes_at(context, plan.target.service, now)
     if not plan.by_person and stops_automatic(spans, asked_for=plan.asked_by is not None):
-        raise _undecided(plan, f"without a person's approval, {refusal_text(spans[0])}", "a person may approve it")
+        raise undecided(plan, f"without a person's approval, {refusal_text(spans[0])}", "a person may approve it")
 
 
 def _check_breaks(context: StageContext, plan: Plan, word: DecisionRequest, span: FrozenSpan) -> None:
     if not word.break_glass:
         how = f"; or one of {span.break_glass}: sre-agent approve {plan.id} --break-glass --why TEXT"
         hint = f"wait until it is over, or ask {span.owner}" + (how if span.break_glass else "")
-        raise _undecided(plan, refusal_text(span), hint)
+        raise undecided(plan, refusal_text(span), hint)
     approver = context.rules.policy.approver(word.by.channel, word.by.who) if word.by.verified else None
     if not context.rules.policy.member(span.break_glass, approver):
         who = approver.name if approver is not None else word.by.who
         may = f"only {span.break_glass} may" if span.break_glass else "nobody may"
         why = f"{refusal_text(span)}; {who!r} may not break its glass, {may}"
-        raise _undecided(plan, why, f"wait until it is over, or ask {span.owner}")
+        raise undecided(plan, why, f"wait until it is over, or ask {span.owner}")
 
 
-def _undecided(plan: Plan, why: str, hint: str) -> PolicyRefused:
+def undecided(plan: Plan, why: str, hint: str) -> PolicyRefused:
+    """Return the refusal of an answer to a plan."""
     return PolicyRefused(f"plan {plan.id!r} was not decided", why=why, hint=hint)

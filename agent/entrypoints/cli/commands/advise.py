@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 
-from agent.entrypoints.cli.question_arguments import add_question
+from agent.entrypoints.cli.question_arguments import add_question, positive
 from agent.errors import InputRejected
 
 
@@ -39,8 +39,8 @@ def run(args: argparse.Namespace) -> int:
     question = question_from({key: getattr(args, key, None) for key in KEYS})
     demand = Demand(
         needs=question.needs,
-        tokens_per_s=_positive("--need-tokens-per-s", args.need_tokens_per_s),
-        usd_per_h=_positive("--max-usd-per-h", args.max_usd_per_h),
+        tokens_per_s=positive("--need-tokens-per-s", args.need_tokens_per_s),
+        usd_per_h=positive("--max-usd-per-h", args.max_usd_per_h),
         images=True if args.need_images else None,
         platform=args.platform,
     )
@@ -48,12 +48,6 @@ def run(args: argparse.Namespace) -> int:
     print(json.dumps(answer.to_json()) if args.json else advice_text(answer))
     sys.stdout.flush()
     return 0
-
-
-def _positive(name: str, value: float | None) -> float | None:
-    if value is not None and not 0 < value < float("inf"):
-        raise InputRejected(f"{name} {value!r} was refused", why="it must be above 0", hint="leave it out or raise it")
-    return value
 
 
 def _top(most: int | None) -> int | None:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.entrypoints.cli.question_arguments import add_question
+from agent.entrypoints.cli.question_arguments import add_question, positive
 from agent.errors import InputRejected
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _of_model(args: argparse.Namespace, load: Load) -> CostAnswer:
         load,
         accelerator=args.accelerator,
         platform=args.platform,
-        tokens_per_s=_positive("--need-tokens-per-s", args.need_tokens_per_s),
+        tokens_per_s=positive("--need-tokens-per-s", args.need_tokens_per_s),
         own=_own(args),
     )
 
@@ -112,7 +112,7 @@ def _of_service(args: argparse.Namespace, load: Load) -> CostAnswer:
         load,
         now().date(),
         sweeps=_sweeps(args),
-        tokens_per_s=_positive("--need-tokens-per-s", args.need_tokens_per_s),
+        tokens_per_s=positive("--need-tokens-per-s", args.need_tokens_per_s),
     )
 
 
@@ -133,17 +133,11 @@ def _own(args: argparse.Namespace) -> OwnHardware | None:
         )
     return OwnHardware(
         price_usd=_at_least_0("--own-price", args.own_price),
-        years=_positive("--own-years", args.own_years) or 3.0,
+        years=positive("--own-years", args.own_years) or 3.0,
         watts=_at_least_0("--own-watts", args.own_watts),
         usd_per_kwh=_at_least_0("--own-usd-per-kwh", args.own_usd_per_kwh),
         idle_watts=None if args.own_idle_watts is None else _at_least_0("--own-idle-watts", args.own_idle_watts),
     )
-
-
-def _positive(name: str, value: float | None) -> float | None:
-    if value is not None and not 0 < value < float("inf"):
-        raise InputRejected(f"{name} {value!r} was refused", why="it must be above 0", hint="leave it out or raise it")
-    return value
 
 
 def _at_least_0(name: str, value: float) -> float:
