@@ -116,9 +116,8 @@ def profile_for(ref: AppRef, wanted: ServingConfig, environment: Environment, do
         has = ", ".join(f"{p.name} ({p.kind})" for p in environment.profiles) or "none"
         raise InputRejected(
             f"{ref.name!r} was not {done}",
-            why=f"its environment has no workload profile with {wanted.accelerator_count} x {wanted.accelerator}; "
-            f"its profiles are {has}",
-            hint="add one: az containerapp env workload-profile add",
+            why=f"no workload profile has {wanted.accelerator_count} x {wanted.accelerator}; its profiles are {has}",
+            hint="add one to the environment: az containerapp env workload-profile add",
         )
     return profile
 

@@ -106,7 +106,7 @@ BAD = {
     "volumes": (SetVolumeOptions(volume="v", options=("x",)), "storage of the environment"),
     "no such card": (
         SetAccelerator(accelerator="nvidia-l4", cpu=8, memory_mib=32768),
-        "no workload profile with 1 x nvidia-l4",
+        "no workload profile has 1 x nvidia-l4",
     ),
 }
 
