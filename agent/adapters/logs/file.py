@@ -37,12 +37,7 @@ class FileLogs:
         if not fits:
             return None
         newest = max(fits, key=lambda log: log.lines[0].at)
-        lines = tuple(line for line in newest.lines if line.at <= until)
-        if len(lines) <= limit:
-            return newest.with_(lines=lines)
-        head = limit - limit // 2
-        kept = (*lines[:head], *lines[len(lines) - limit // 2 :])
-        return newest.with_(lines=kept, cut_after=head, cut_lines=len(lines) - limit)
+        return newest.with_ends([line for line in newest.lines if line.at <= until], limit=limit)
 
 
 def _same(recorded: str | None, wanted: str | None) -> bool:

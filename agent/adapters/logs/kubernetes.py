@@ -86,29 +86,11 @@ class KubernetesLogs:
         if cut:
             end = _lines(_get(where.api, path, query | {"tailLines": str(limit), "limitBytes": str(READ_BYTES)}))
             end = [line for line in end if not begin or line.at > begin[-1].at]
-        return _whole_or_ends(
-            InstanceLog(service=service, revision=_revision(pod), instance=name, lines=(), complete=bool(begin)),
-            [line for line in begin if line.at < until + SECOND],
-            [line for line in end if line.at < until + SECOND],
-            limit=limit,
+        log = InstanceLog(service=service, revision=_revision(pod), instance=name, lines=(), complete=bool(begin))
+        upto = until + SECOND
+        return log.with_ends(
+            [line for line in begin if line.at < upto], [line for line in end if line.at < upto], limit=limit
         )
-
-
-def _whole_or_ends(log: InstanceLog, begin: list[LogLine], end: list[LogLine], *, limit: int) -> InstanceLog:
-    """Return the log with all lines, or with the first and the last half of ``limit`` where there are more.
-
-    Args:
-        log: Without lines.
-        begin: From the first line on.
-        end: The last lines, where not all between them were read.
-        limit: How many lines may stay.
-    """
-    if not end and len(begin) <= limit:
-        return log.with_(lines=tuple(begin))
-    tail = end or begin
-    first, last = begin[: limit - limit // 2], tail[max(0, len(tail) - limit // 2) :]
-    left_out = None if end else len(begin) - limit
-    return log.with_(lines=(*first, *last), cut_after=len(first), cut_lines=left_out)
 
 
 def _get(api: KubernetesApi, path: str, query: Mapping[str, str]) -> bytes:

@@ -67,16 +67,14 @@ class LogAnalyticsLogs:
             first = self._rows(workspace, names, until, rows=limit + 1, order="asc")
             if not first:
                 return None
-            log = InstanceLog(service=service, revision=revision, instance=instance, lines=tuple(first), complete=True)
-            if len(first) <= limit:
-                return log
-            last = self._rows(workspace, names, until, rows=limit // 2, order="desc")
+            cut = len(first) > limit
+            last = self._rows(workspace, names, until, rows=limit // 2, order="desc") if cut else []
         except NotDeployed:
             return None
         except SreError as error:
             raise DependencyFailed(f"the log of {service!r} was not read", why=error.why, hint=error.hint) from error
-        head = limit - limit // 2
-        return log.with_(lines=(*first[:head], *reversed(last)), cut_after=head)
+        log = InstanceLog(service=service, revision=revision, instance=instance, lines=(), complete=True)
+        return log.with_ends(first, last[::-1], limit=limit)
 
     def _rows(
         self, workspace: str, names: tuple[str, str, str], until: datetime, *, rows: int, order: str
