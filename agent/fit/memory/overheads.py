@@ -150,15 +150,19 @@ _LARGEST_RADEON = 48 * GIB
 _BESIDE_RCCL = Bounds(low=0, best=0, high=3 * GIB)
 """What two MI300X under Ray took beyond one."""
 
+_SECOND_MACHINE = Bounds(low=0, best=8 * GIB, high=8 * GIB)
+"""What two machines that share their memory with the device took beyond one."""
+
 
 def non_torch(accelerator: AcceleratorFacts, flags: Flags) -> Bounds:
     """Libraries' own memory that grows while starting: cuBLAS, attention workspaces, NCCL buffers with TP.
 
     Where host and device share their memory, the host's own growth is counted too (two start-ups alike but for the
-    checkpoint's name left 40.6 and 44.0 GiB; vLLM 0.20), that of Ray and of a second machine more (13.4 and 63.2
-    GiB were left where 15.6 and 65.4 were the least expected; vLLM 0.10.1.1). On ROCm two recorded start-ups of
-    Radeons (vLLM 0.10.2 and 0.16) leave 0.9 and 2.5 GiB that CUDA does not take, one of an MI300X 4.3 (0.11.0rc2), and
-    two MI300X under Ray 7.1 each.
+    checkpoint's name left 40.6 and 44.0 GiB; vLLM 0.20), that of a second machine more: four start-ups on two GB10
+    left 8.7 to 11.7 GiB less than the best estimate for one (0.10.1.1 under Ray, 0.29.1).
+
+    On ROCm two recorded start-ups of Radeons (vLLM 0.10.2 and 0.16) leave 0.9 and 2.5 GiB that CUDA does not take, one
+    of an MI300X 4.3 (0.11.0rc2), and two MI300X under Ray 7.1 each.
     """
     if accelerator.kind is AcceleratorKind.ROCM:
         is_large = accelerator.total_bytes is not None and accelerator.total_bytes.best > _LARGEST_RADEON
@@ -166,9 +170,10 @@ def non_torch(accelerator: AcceleratorFacts, flags: Flags) -> Bounds:
         if flags.tp == 1:
             return alone
         return alone + accelerator.peer_bytes + (_BESIDE_RCCL if is_large else _NONE)
-    shared = (7 if flags.tp > 1 else 6) * GIB if accelerator.unified else 0
-    alone = Bounds(low=GIB // 16, best=GIB // 4, high=GIB // 2 + shared)
-    return alone + accelerator.peer_bytes if flags.tp > 1 else alone
+    alone = Bounds(low=GIB // 16, best=GIB // 4, high=GIB // 2 + (6 * GIB if accelerator.unified else 0))
+    if flags.tp == 1:
+        return alone
+    return alone + accelerator.peer_bytes + (_SECOND_MACHINE if accelerator.unified else _NONE)
 
 
 def is_counted(model: ModelFacts, flags: Flags) -> bool:

@@ -312,9 +312,9 @@ def test_what_a_version_does_not_have_is_never_said_to_fit(ask, model, older, fi
 def test_an_architecture_that_is_younger_than_the_oldest_rules_says_since_when(catalogue):
     """Those of 0.8.0's own registry need not; its names are listed here, read 2026-11-23."""
     old = {
-        "DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM",
-        "Gemma3ForConditionalGeneration", "GlmForCausalLM", "GraniteForCausalLM", "LlamaForCausalLM",
+        "CohereForCausalLM", "DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM",
+        "GemmaForCausalLM", "Gemma3ForConditionalGeneration", "GlmForCausalLM", "GraniteForCausalLM", "LlamaForCausalLM",
         "Mistral3ForConditionalGeneration", "MistralForCausalLM", "MixtralForCausalLM", "Phi3ForCausalLM",
-        "Qwen2ForCausalLM", "Qwen2_5_VLForConditionalGeneration",
+        "Qwen2ForCausalLM", "Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration",
     }  # fmt: skip
     assert {model.architecture for model in catalogue.models.entries if not model.min_vllm} <= old
