@@ -26,7 +26,7 @@ DUMP = "[dump_input.py:"
 """The place of each line in which a dying engine writes down its settings and its input."""
 
 _SETTINGS = re.compile(
-    r"(?:^|[\s:=])(?:Namespace\(|non-default args: \{|args: \['-|(?:Async)?EngineArgs\("
+    r"(?:^|[\s:=])(?:Namespace\(|non-default args: \{|args: \['-|(?:(?:Async)?Engine|Server)Args\("
     r"|engine \(v[^)]{1,60}\) with config: )"
 )
 _LISTS = re.compile(r"Namespace\(|args|Args\(|with config: |[Cc]ommand|[Cc]md")
