@@ -60,6 +60,10 @@ class NotFound(InputRejected):
     """Nothing of ours has the ID or name that was given."""
 
 
+class StoredOtherwise(InputRejected):
+    """Something else is stored under this id, where no rival of ours can have written it."""
+
+
 class SettingsRejected(InputRejected):
     """The settings do not make a service; lists every mistake."""
 

@@ -126,7 +126,7 @@ class IncidentStore(MarkStore, Protocol):
         Raises:
             StateConflict: Somebody else wrote first: another version stands, or one of the signals is stored already.
                 Nothing was written.
-            InputRejected: The plan's id was given to another plan. Nothing was written.
+            StoredOtherwise: The plan's id was given to another plan. Nothing was written.
         """
         ...
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import EventKind
 from agent.core.incident.step import Step, due_step
-from agent.errors import InputRejected, SreError, StateConflict
+from agent.errors import InputRejected, SreError, StateConflict, StoredOtherwise
 from agent.ports.stage_context import OWNER_OF, StageContext
 from agent.stages.ask import ask, expire, remind, renotify
 from agent.stages.call_platform import call_platform
@@ -128,10 +128,10 @@ def _measured(context: StageContext, incident: Incident, step: Step, stage: Stag
     except StateConflict:
         log.debug("stage.rival", **about, step=step.value)
         raise
-    except (AssertionError, InputRejected) as error:
+    except (AssertionError, StoredOtherwise) as error:
         log.exception("incident.impossible", **about, step=step.value, phase=incident.phase.value)
         why, hint = f"its stored row says {incident.phase} and lacks what every incident there has", _WRITER
-        if isinstance(error, InputRejected):
+        if isinstance(error, StoredOtherwise):
             why, hint = error.cause, error.hint
         _tell_once(context, incident, why)
         raise InputRejected(f"incident {incident.id!r} cannot go on", why=why, hint=hint) from error

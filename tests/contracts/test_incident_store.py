@@ -6,7 +6,7 @@ import pytest
 
 from agent.adapters.store.sqlite.store import SqliteStore
 from agent.core.incident.phase import Phase
-from agent.errors import InputRejected, StateConflict
+from agent.errors import InputRejected, StateConflict, StoredOtherwise
 from agent.ports.store import Query
 
 HOSTILE = "\x00 ' \" ; DROP TABLE incidents; -- \u202e\U0001f600 \\u0000 {}\r\n" + "x" * 60_000
@@ -391,7 +391,7 @@ class TestTimelineAndPlans:
 
     def test_a_plan_is_never_changed(self, store, make):
         first = store.commit(make.change(plan=make.plan()))
-        with pytest.raises(InputRejected, match="'p-a-1' exists and says something else"):
+        with pytest.raises(StoredOtherwise, match="'p-a-1' exists and says something else"):
             store.commit(make.change(first, plan=make.plan(why="a better idea"), events=(make.event("x"),)))
         assert store.plan("p-a-1") == make.plan()
         assert store.timeline("inc-a") == ()

@@ -1,6 +1,6 @@
 """The error for a writer that came second, with the same message from every store."""
 
-from agent.errors import InputRejected, NotFound, StateConflict
+from agent.errors import NotFound, StateConflict, StoredOtherwise
 
 
 def stale(incident_id: str, *, read: int, stored: int | None) -> StateConflict:
@@ -22,9 +22,9 @@ def signal_stored(key: str, incident_id: str) -> StateConflict:
     )
 
 
-def plan_stored(plan_id: str, incident_id: str) -> InputRejected:
+def plan_stored(plan_id: str, incident_id: str) -> StoredOtherwise:
     """Another plan has this id, though the incident's row counts fewer plans: no rival of ours leaves it so."""
-    return InputRejected(
+    return StoredOtherwise(
         f"incident {incident_id!r} was not written",
         why=f"plan {plan_id!r} exists and says something else",
         hint="check who writes to the incident database",

@@ -15,6 +15,7 @@ _PLACEMENT_WAIT = re.compile(r"placement group of specs for (\d{1,5}) seconds")
 _CLOCK = re.compile(r"\b(\d\d):(\d\d):(\d\d)\b")
 _DAY_S = 86_400
 _RETRIES_OF_A_WAIT = 5
+_TRY = re.compile(r"TCP client failed to connect/validate to host .{1,200}\(try=(\d{1,6})", re.IGNORECASE)
 _HANG_AFTER_S = 300
 """Seconds without a line after the KV cache stands: graphs of the largest models are captured in less."""
 
@@ -277,7 +278,8 @@ def broadcast(case: RuleInput) -> Ruling:
 
 def store_retries(case: RuleInput) -> Ruling:
     """A rank that comes first tries a few times; one that goes on without an answer stands still."""
-    if case.progress_after or case.repeats < _RETRIES_OF_A_WAIT:
+    told = [int(number) for number in _TRY.findall(case.text)]  # each rank counts its own
+    if case.progress_after or (max(told) + 1 if told else case.repeats) < _RETRIES_OF_A_WAIT:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
     return Ruling()
 

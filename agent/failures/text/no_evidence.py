@@ -61,11 +61,11 @@ _RAISED = re.compile(r"\braise\b(?! [\w.]{1,80}\(?\s*$)")
 _BAD_INPUT = re.compile(r"(?:^|[\s.\]])(?:ValueError|TypeError|NotImplementedError|\w{0,40}ValidationError)(?::|$)")
 REFUSING = ("Error in preprocessing prompt inputs", "Error preparing request components", "Error building prompts")
 """What vLLM 0.6 to 0.33 writes, with a traceback, when it answers a request with 400 (entrypoints, serving.py)."""
-_WARNED = re.compile(
-    r"\.py:\d{1,7}: \w{0,60}Warning: .{1,400}:\s*$"
-    r"|\bError in (?:site|user)customize; set PYTHONVERBOSE for traceback:\s*$"
-)
-"""A Python warning of several lines, or what Python says of a customisation of its own that it goes on without."""
+_WARNED = re.compile(r"\.py:\d{1,7}: \w{0,60}Warning: .{1,400}:\s*$")
+"""A Python warning of several lines."""
+_CUSTOMISED = re.compile(r"\bError in (?:site|user)customize; set PYTHONVERBOSE for traceback:\s*$")
+_NOT_IMPORTED = re.compile(r"\b(?:ImportError|ModuleNotFoundError): ")
+"""What Python goes on without; another exception there is a trouble of the machine."""
 _HANDLER_NAME = re.compile(r"\[[\w.-]{1,40}\] ?")
 _GOES_ON = re.compile(r"\b(?:fall(?:s|ing)? ?back|fallback|ignor(?:ed|ing)|skipp(?:ed|ing))\b", re.IGNORECASE)
 _HEAD = re.compile(
@@ -93,7 +93,8 @@ def is_quoted(lines: Sequence[str], index: int) -> bool:
     if index == 0 or _RAISED.search(line):
         return False
     own = (at for at in range(index - 1, max(-1, index - BETWEEN_LINES), -1) if server_of(lines[at]) == server_of(line))
-    if _WARNED.search(lines[next(own, index)]):
+    before = lines[next(own, index)]
+    if _WARNED.search(before) or (_CUSTOMISED.search(before) and _NOT_IMPORTED.search(line)):
         return True
     return not _FRAME.search(line) and _is_source(lines, index)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 from agent.fit.bounds import GIB
 from agent.fit.flags.flags import AUTO, Flags
@@ -124,7 +124,7 @@ def captured_sizes(flags: Flags, seqs: int, batched_tokens: int, rules: VersionR
     return _usual_sizes(largest, rules.captures_by_eights)
 
 
-@cache
+@lru_cache(maxsize=64)
 def _usual_sizes(largest: int, by_eights: bool) -> frozenset[int]:  # noqa: FBT001 - a key's part
     sizes = frozenset(size for size in (1, 2, 4) if size <= largest)
     if by_eights:

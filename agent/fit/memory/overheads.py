@@ -159,7 +159,8 @@ def non_torch(accelerator: AcceleratorFacts, flags: Flags) -> Bounds:
 
     Where host and device share their memory, the host's own growth is counted too (two start-ups alike but for the
     checkpoint's name left 40.6 and 44.0 GiB; vLLM 0.20), that of a second machine more: four start-ups on two GB10
-    left 8.7 to 11.7 GiB less than the best estimate for one (0.10.1.1 under Ray, 0.29.1).
+    left 8.7 to 11.7 GiB less than the best estimate for one (0.10.1.1 under Ray, 0.29.1). All split tensors; stages are
+    counted alike, for whose second machine nothing was seen.
 
     On ROCm two recorded start-ups of Radeons (vLLM 0.10.2 and 0.16) leave 0.9 and 2.5 GiB that CUDA does not take, one
     of an MI300X 4.3 (0.11.0rc2), and two MI300X under Ray 7.1 each.
@@ -171,9 +172,8 @@ def non_torch(accelerator: AcceleratorFacts, flags: Flags) -> Bounds:
             return alone
         return alone + accelerator.peer_bytes + (_BESIDE_RCCL if is_large else _NONE)
     alone = Bounds(low=GIB // 16, best=GIB // 4, high=GIB // 2 + (6 * GIB if accelerator.unified else 0))
-    if flags.tp == 1:
-        return alone
-    return alone + accelerator.peer_bytes + (_SECOND_MACHINE if accelerator.unified else _NONE)
+    peers = accelerator.peer_bytes if flags.tp > 1 else _NONE
+    return alone + peers + (_SECOND_MACHINE if accelerator.unified and flags.world > 1 else _NONE)
 
 
 def is_counted(model: ModelFacts, flags: Flags) -> bool:

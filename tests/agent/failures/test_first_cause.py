@@ -967,3 +967,25 @@ def test_starts_and_stalls_of_other_servers_are_over_as_those_of_vllm_are(
 ) -> None:
     """llama.cpp and SGLang say in their own words that a start begins, that it is complete, and that a token came."""
     assert matcher.classify("\n".join(lines), whole_log=True, platform=None).class_ == class_
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "systemd[1]: nvidia-persistenced.service - NVIDIA was skipped because of an unmet condition check (ConditionPath)",
+        "systemd[1]: Dependency failed for vllm.service; systemd[1]: Stopping vllm.service",
+        'podgc gc_controller.go:225] "Found orphaned Pod assigned to the Node, deleting" node="gpu-1"',
+    ],
+)
+def test_what_may_hide_a_lost_device_or_node_is_not_called_ordinary(matcher: Matcher, text: str) -> None:
+    """The same words stand in a start without trouble."""
+    assert matcher.classify(text, whole_log=True, platform=None).class_ == "unknown"
+
+
+def test_eight_ranks_that_came_first_are_not_one_that_tries_in_vain(matcher: Matcher) -> None:
+    """Each counts its own tries."""
+    line = "(Worker_TP{} pid=9) [W102 10:00:00 TCPStore.cpp:347] [c10d] TCP client failed to connect/validate to host "
+    once = "\n".join(line.format(rank) + "10.0.0.1:29500 - retrying (try=0, timeout=600000ms)" for rank in range(8))
+    assert matcher.classify(once, whole_log=True, platform=None).benign
+    vainly = "\n".join(line.format(0) + f"10.0.0.1:29500 - retrying (try={n}, timeout=600000ms)" for n in range(8))
+    assert matcher.classify(vainly, whole_log=True, platform=None).class_ == "nccl_failure"

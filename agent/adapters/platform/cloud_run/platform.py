@@ -41,9 +41,6 @@ from agent.ports.control import LeaseEnd
 from agent.ports.model_server import ModelServer
 from agent.ports.platform import NotDeployed, Operation, Order, Restore, seconds_to_send
 
-# Tags of a staged revision; which one it is tells what the traffic followed before. Short: they share a host name with
-# the service.
-
 
 class CloudRunPlatform:
     """Describes and changes the services of ``services.toml`` on Cloud Run.

@@ -58,7 +58,7 @@ class Meter:
     def _reached(self, seen: Seen, pods: Iterable[Json]) -> ReachedServer | str:
         pod, model = next((p for p in pods if pod_ready(p)), None), served_name(config_of(seen))
         if pod is None or model is None:
-            return "none of its pods is ready" if pod is None else NO_MODEL
+            return "none of these pods is ready" if pod is None else NO_MODEL
         url = self._address(seen, pod, serving_port(server_of(seen.spec["template"], seen.workload)))
         return ReachedServer(
             client=self._client(seen), service=seen.workload.service, url=url, audience=url, model=model

@@ -291,7 +291,7 @@ class FirestoreStore(FirestoreMark):
 
         Raises:
             StateConflict: Somebody else wrote first.
-            InputRejected: Another plan has the id of the new one.
+            StoredOtherwise: Another plan has the id of the new one.
         """
         self._refuse_version(change)
         signals = self._documents.get_all([document_path("signals", s.key) for s in change.signals])
@@ -303,6 +303,7 @@ class FirestoreStore(FirestoreMark):
         if plan is None or kept is None:
             return plan
         if kept.digest != plan.digest:
+            self._refuse_version(change)  # the reads are apart: a rival may have written both between them
             raise plan_stored(plan.id, change.incident.id)
         return None
 

@@ -192,3 +192,12 @@ def test_pools_of_instinct_cards_lie_in_their_range(ask, model, flags, vllm, cou
     """Rows held186 and held201 of held_out.json: 1.5 and 4.3 GiB less were left than the least expected."""
     pool = ask(model, "amd-mi300x", flags, vllm=vllm, count=count).kv_cache_bytes
     assert pool.low / GIB < pool_gib < pool.high / GIB
+
+
+@pytest.mark.parametrize("split", ["-tp 2", "-pp 2"])
+def test_a_second_machine_takes_its_part_however_the_model_is_split(catalogue, split):
+    """Two GB10 share nothing but the network, and each keeps memory for its host."""
+    card = catalogue.accelerator("nvidia-gb10")
+    one, two = (non_torch(card, parse_flags(flags)) for flags in ("", split))
+    assert two.best >= one.best + 8 * GIB
+    assert two.high >= one.high + 8 * GIB
