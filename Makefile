@@ -53,7 +53,7 @@ kube: install ## A real control plane on this machine, a GPU node that is played
 	@$(BIN)/python -m tools.kube_rehearsal --port $(PORT)
 
 quick: install ## While editing: the unit tests and the rules of the tree (make quick PYTEST_ARGS=--lf: those that failed)
-	@$(BIN)/pytest -n 2 $(QUICK) $(PYTEST_ARGS) \
+	@$(BIN)/pytest -n $(WORKERS) $(QUICK) $(PYTEST_ARGS) \
 		tests/agent tests/architecture tests/tools tests/test_outside.py
 
 test: install tools ## Everything that CI runs (without CI=true: samples, and the journeys of each rig)
