@@ -37,19 +37,19 @@ class InstanceLog(Value):
     cut_after: int | None = None
     cut_lines: int | None = None
 
-    def with_ends(self, begin: Sequence[LogLine], end: Sequence[LogLine] = (), *, limit: int) -> "InstanceLog":
+    def with_ends(self, begin: Sequence[LogLine], end: Sequence[LogLine] | None = None, *, limit: int) -> "InstanceLog":
         """Return the log with all lines, or with the first and the last half of ``limit`` where there are more.
 
         Args:
             begin: From the first line on.
-            end: The last lines, where not all between them were read.
+            end: The last lines, where not all between them were read; None where all were.
             limit: How many lines may stay.
         """
         if not end and len(begin) <= limit:
             return self.with_(lines=tuple(begin))
         tail = end or begin
         first, last = begin[: limit - limit // 2], tail[max(0, len(tail) - limit // 2) :]
-        left_out = None if end else len(begin) - limit
+        left_out = None if end is not None else len(begin) - limit
         return self.with_(lines=(*first, *last), cut_after=len(first), cut_lines=left_out)
 
 

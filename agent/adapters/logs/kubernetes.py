@@ -82,15 +82,13 @@ class KubernetesLogs:
         query |= {"previous": "true"} if _has_failed_before(pod, container, until) else {}
         raw = _get(where.api, path, query | {"limitBytes": str(READ_BYTES)})
         cut = len(raw) >= READ_BYTES
-        begin, end = _lines(raw.rpartition(b"\n")[0] if cut else raw), list[LogLine]()
+        begin, end = _lines(raw.rpartition(b"\n")[0] if cut else raw), None
+        upto = until + SECOND
         if cut:
             end = _lines(_get(where.api, path, query | {"tailLines": str(limit), "limitBytes": str(READ_BYTES)}))
-            end = [line for line in end if not begin or line.at > begin[-1].at]
+            end = [line for line in end if (not begin or line.at > begin[-1].at) and line.at < upto]
         log = InstanceLog(service=service, revision=_revision(pod), instance=name, lines=(), complete=bool(begin))
-        upto = until + SECOND
-        return log.with_ends(
-            [line for line in begin if line.at < upto], [line for line in end if line.at < upto], limit=limit
-        )
+        return log.with_ends([line for line in begin if line.at < upto], end, limit=limit)
 
 
 def _get(api: KubernetesApi, path: str, query: Mapping[str, str]) -> bytes:

@@ -68,13 +68,13 @@ class LogAnalyticsLogs:
             if not first:
                 return None
             cut = len(first) > limit
-            last = self._rows(workspace, names, until, rows=limit // 2, order="desc") if cut else []
+            last = self._rows(workspace, names, until, rows=limit // 2, order="desc")[::-1] if cut else None
         except NotDeployed:
             return None
         except SreError as error:
             raise DependencyFailed(f"the log of {service!r} was not read", why=error.why, hint=error.hint) from error
         log = InstanceLog(service=service, revision=revision, instance=instance, lines=(), complete=True)
-        return log.with_ends(first, last[::-1], limit=limit)
+        return log.with_ends(first, last, limit=limit)
 
     def _rows(
         self, workspace: str, names: tuple[str, str, str], until: datetime, *, rows: int, order: str

@@ -33,6 +33,13 @@ def test_a_revision_is_asked_for_by_azures_name(server):
     assert (found.revision, [line.text for line in found.lines]) == ("gemma-sre-1", ["hello"])
 
 
+def test_lines_that_were_not_read_are_not_counted(server):
+    """Of five lines two are read where one is wanted: how many stand behind them is not known."""
+    server.rows += [(AT, "gemma", "gemma--sre-1", "gemma--sre-1-abc", f"line {n}") for n in range(4)]
+    found = read(logs(server), limit=1)
+    assert ([line.text for line in found.lines], found.cut_after, found.cut_lines) == (["hello"], 1, None)
+
+
 @pytest.mark.parametrize("name", ['x" or true //', "x\n| take 1", "", "ä"])
 def test_a_name_that_is_none_of_azures_is_never_part_of_a_query(server, name):
     """Replicas are named by whoever writes the log rows."""
