@@ -1,6 +1,6 @@
 """The platform: what runs the servers, and can bring up another configuration."""
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from pydantic import InstanceOf
 
@@ -8,9 +8,16 @@ from agent.core.change.verification import Measurement
 from agent.core.plan.action import Action
 from agent.core.service.serving import Live
 from agent.core.value import Excerpt, Value
-from agent.errors import InputRejected, StateConflict
+from agent.errors import DependencyFailed, InputRejected, SreError, StateConflict
 from agent.ports.control import LeaseEnd
 from agent.ports.model_server import ModelServer
+
+HINTS: Final[dict[type[SreError], str]] = {
+    InputRejected: "make another plan; nothing was changed",
+    StateConflict: "look at the service and plan again",
+    DependencyFailed: "no action needed: it is tried again",
+}
+"""What to do about a refusal of which a platform says no more."""
 
 
 class NotDeployed(InputRejected):

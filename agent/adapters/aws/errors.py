@@ -11,6 +11,7 @@ from agent.errors import (
     StateConflict,
     nearest,
 )
+from agent.ports.platform import HINTS
 
 _GRANT: Final = "grant it: docs/ec2.md has the policy; sre-agent doctor lists what is missing"
 _QUOTA: Final = "ask for a higher vCPU quota of this instance family (service-quotas, code ec2)"
@@ -28,8 +29,8 @@ _CODES: Final[dict[str, tuple[type[SreError], str]]] = {
     "InvalidInstanceID.NotFound": (InputRejected, "look at instance and location of the service in services.toml"),
     "InvalidInstanceID.Malformed": (InputRejected, "look at instance of the service in services.toml"),
     "InvalidInstanceId": (DependencyFailed, "is the SSM agent running, and does the instance's role let it register?"),
-    "IncorrectInstanceState": (StateConflict, "look at the instance and plan again"),
-    "IncorrectState": (StateConflict, "look at the instance and plan again"),
+    "IncorrectInstanceState": (StateConflict, HINTS[StateConflict]),
+    "IncorrectState": (StateConflict, HINTS[StateConflict]),
     "InsufficientInstanceCapacity": (
         DependencyFailed,
         "the zone has none of this type now: try later, in another zone, or another type (sre-agent advise)",
@@ -39,7 +40,7 @@ _CODES: Final[dict[str, tuple[type[SreError], str]]] = {
     "InstanceLimitExceeded": (PolicyRefused, _QUOTA),
     "MaxSpotInstanceCountExceeded": (PolicyRefused, "ask for a higher spot quota of this instance family"),
     "Unsupported": (InputRejected, "this zone or region does not have the instance type: choose another"),
-    "UnsupportedOperation": (InputRejected, "make another plan; nothing was changed"),
+    "UnsupportedOperation": (InputRejected, HINTS[InputRejected]),
     "InvalidInstanceType": (InputRejected, "this region does not have the instance type: choose another"),
     "DryRunOperation": (InputRejected, "no action needed: it was a rehearsal of the call"),
     "ResourceNotFoundException": (InputRejected, "look at log_group of the service in services.toml"),
@@ -97,12 +98,12 @@ def _kind(error: Exception) -> tuple[type[SreError], str]:
         return DependencyFailed, "no action needed: AWS throttled the call, and it is tried again"
     status = _status(error)
     if code and 400 <= status < 500:
-        return InputRejected, "make another plan; nothing was changed"
+        return InputRejected, HINTS[InputRejected]
     kind = nearest(error, table())
     hint = {
         InputRejected: "look at location and instance of the service in services.toml",
         CredentialsRefused: "sign in: aws sso login, a profile in PLATFORM=ec2:PROFILE, or a role for this machine",
-    }.get(kind, "no action needed: it is tried again")
+    }.get(kind, HINTS[DependencyFailed])
     return kind, hint
 
 

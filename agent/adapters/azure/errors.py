@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from agent.errors import CredentialsRefused, DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
-from agent.ports.platform import NotDeployed
+from agent.ports.platform import HINTS, NotDeployed
 
 RIGHTS: Final = (
     "give this identity the role of deploy/azure/role.json on the resource group, see docs/container-apps.md"
@@ -67,11 +67,5 @@ def _hint(kind: type[SreError], error: Exception, why: str) -> str:
     if kind is DependencyFailed:
         response = getattr(error, "response", None)
         wait = response.headers.get("Retry-After") if response is not None else None
-        return "no action needed: it is tried again" + (f" (Azure asks for {wait} s)" if wait else "")
-    hints: dict[type[SreError], str] = {
-        InputRejected: "make another plan; nothing was changed",
-        StateConflict: "look at the app and plan again",
-        PolicyRefused: RIGHTS,
-        CredentialsRefused: SIGN_IN,
-    }
-    return hints[kind]
+        return HINTS[DependencyFailed] + (f" (Azure asks for {wait} s)" if wait else "")
+    return {**HINTS, PolicyRefused: RIGHTS, CredentialsRefused: SIGN_IN}[kind]

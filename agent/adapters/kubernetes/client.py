@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 from agent.adapters.kubernetes.errors import patch_failed, translated
 from agent.adapters.kubernetes.gke import PREFIX, gke_configuration
 from agent.errors import DependencyFailed, ExtraMissing, InputRejected, SettingsRejected, SreError, StateConflict
+from agent.ports.platform import HINTS
 from agent.strict_json import read_object
 
 FIELD_MANAGER: Final = "sre-agent"
@@ -128,7 +129,7 @@ class KubernetesApi:
                 raise
             tested = ", ".join(f"{s['path']} {s['value']!r}" for s in steps if s["op"] == "test")
             why = f"it is not any more what the change was made for ({tested})"
-            raise StateConflict(error.what, why=why, hint="look at the workload and plan again") from error
+            raise StateConflict(error.what, why=why, hint=HINTS[StateConflict]) from error
 
     def create(self, path: str, body: Json, *, dry_run: bool = False, within_s: float = WRITE_S) -> Json:
         """Create an object of a collection once; the answer may take ``within_s`` seconds, ``WRITE_S`` at most."""

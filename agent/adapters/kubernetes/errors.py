@@ -11,6 +11,7 @@ from agent.errors import (
     StateConflict,
     nearest,
 )
+from agent.ports.platform import HINTS
 from agent.strict_json import read_object
 
 _PATCH_FAILED: Final = "the server rejected our request due to an error in our request"
@@ -100,8 +101,7 @@ def _hint(kind: type[SreError], error: Exception, says: str) -> str:
     if kind is PolicyRefused and "admission webhook" in says:
         return "ask the owner of that admission webhook; nothing was changed"
     return {
-        InputRejected: "make another plan; nothing was changed",
-        StateConflict: "look at the workload and plan again",
+        **HINTS,
         CredentialsRefused: "log in to the cluster again: the credentials expired, or are those of another cluster",
         PolicyRefused: "sre-agent doctor lists the rights that are missing; deploy/kubernetes/ grants them",
-    }.get(kind, "no action needed: it is tried again")
+    }[kind]

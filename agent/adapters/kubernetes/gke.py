@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from agent.adapters.http.client import HttpClient
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SettingsRejected
+from agent.ports.platform import HINTS
 from agent.strict_json import read_object
 
 PREFIX: Final = "gke:"
@@ -68,7 +69,7 @@ def _cluster(name: str, token: str, container_api: str) -> Mapping[str, Any]:
     try:
         body = read_object(answer.body, what="answer of the container API", limit=None)
     except InputRejected as error:
-        raise DependencyFailed(_CANNOT, why=error.why, hint="no action needed: it is tried again") from error
+        raise DependencyFailed(_CANNOT, why=error.why, hint=HINTS[DependencyFailed]) from error
     if answer.status == 200:
         return body
     says = str(_part(body, "error").get("message") or f"HTTP {answer.status}")[:500]
@@ -78,7 +79,7 @@ def _cluster(name: str, token: str, container_api: str) -> Mapping[str, Any]:
         raise SettingsRejected(
             _CANNOT, why=says, hint="look at project, location and name: gcloud container clusters list"
         )
-    raise DependencyFailed(_CANNOT, why=says, hint="no action needed: it is tried again")
+    raise DependencyFailed(_CANNOT, why=says, hint=HINTS[DependencyFailed])
 
 
 def _endpoint(body: Mapping[str, Any]) -> tuple[str, str | None]:
@@ -95,7 +96,7 @@ def _endpoint(body: Mapping[str, Any]) -> tuple[str, str | None]:
         return host, base64.b64decode(packed, validate=True).decode("ascii")
     except ValueError as error:
         raise DependencyFailed(
-            _CANNOT, why="its certificate is no base64 of PEM", hint="no action needed: it is tried again"
+            _CANNOT, why="its certificate is no base64 of PEM", hint=HINTS[DependencyFailed]
         ) from error
 
 

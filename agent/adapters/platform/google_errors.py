@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from agent.errors import (
     CredentialsRefused,
@@ -13,6 +12,7 @@ from agent.errors import (
     StateConflict,
     nearest,
 )
+from agent.ports.platform import HINTS
 
 _QUOTA = re.compile(
     r"quota violated|quota exceeded|allowable count of|insufficient .{0,40}quota|requested: \d+ allowed:", re.IGNORECASE
@@ -26,13 +26,11 @@ class Hints:
     """What to do about the errors of one API.
 
     Attributes:
-        rejected: The request was wrong.
         refused: A right is missing; names the rights that the adapter's calls need.
         not_found: There is no such resource.
         quota: There is no quota for it.
     """
 
-    rejected: str
     refused: str
     not_found: str
     quota: str
@@ -49,7 +47,7 @@ def translated(error: Exception, what: str, hints: Hints) -> SreError:
     if isinstance(error, SreError):
         return error
     why = error_text(error)
-    kind = _kind(error)
+    kind = nearest(error, table())
     if kind in {InputRejected, DependencyFailed, PolicyRefused} and _QUOTA.search(why) and not _RATE.search(why):
         return PolicyRefused(what, why=why, hint=hints.quota)
     if kind is InputRejected and _MOVED_ON.search(why):
@@ -99,18 +97,7 @@ def table() -> dict[type[Exception], type[SreError]]:
     }
 
 
-def _kind(error: Exception) -> type[SreError]:
-    return nearest(error, table())
-
-
 def _hint(kind: type[SreError], error: Exception, hints: Hints) -> str:
     if type(error).__name__ == "NotFound":
         return hints.not_found
-    texts: dict[Any, str] = {
-        InputRejected: hints.rejected,
-        StateConflict: "look at the service and plan again",
-        PolicyRefused: hints.refused,
-        CredentialsRefused: hints.refused,
-        DependencyFailed: "no action needed: it is tried again",
-    }
-    return texts[kind]
+    return hints.refused if issubclass(kind, PolicyRefused) else HINTS[kind]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from agent.errors import InputRejected, StateConflict
+from agent.ports.platform import HINTS
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ def unknown_operation(name: str, why: str, *, hint: str = "read back the effect'
 
 def changed_since(what: str, why: str) -> StateConflict:
     """Say that nothing was done, as a service is not what the plan was made for."""
-    return StateConflict(what, why=why, hint="look at the service and plan again")
+    return StateConflict(what, why=why, hint=HINTS[StateConflict])
 
 
 def no_shift(service: str, revision: str, why: str) -> InputRejected:

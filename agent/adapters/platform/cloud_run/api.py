@@ -201,7 +201,6 @@ def translated(error: Exception, what: str) -> SreError:
 
 
 _HINTS = google_errors.Hints(
-    rejected="make another plan; nothing was changed",
     refused="give this identity run.services.get and run.services.update on the service, "
     "run.revisions.get and list, run.operations.get and list, and iam.serviceAccountUser on its runtime account",
     not_found="look for its name, location and project in services.toml",

@@ -11,6 +11,7 @@ from agent.adapters.azure.errors import translated
 from agent.adapters.platform.container_apps.app_ref import AppRef, Environment, Json, Profile, Seen
 from agent.core.value import Value
 from agent.errors import DependencyFailed, InputRejected
+from agent.ports.platform import HINTS
 from agent.strict_json import read_object
 
 READ_S: Final = 20.0
@@ -125,7 +126,7 @@ class ContainerAppsApi:
 
         token = self._call(what, ask)
         if not isinstance(token, str) or not token.isascii() or not token.isprintable() or " " in token or not token:
-            raise DependencyFailed(what, why="Azure's answer has none", hint="no action needed: it is tried again")
+            raise DependencyFailed(what, why="Azure's answer has none", hint=HINTS[DependencyFailed])
         return SecretStr(token)
 
     def update(self, ref: AppRef, patch: Json, *, within_s: float) -> str:

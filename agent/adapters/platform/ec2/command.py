@@ -15,7 +15,7 @@ from agent.adapters.aws.client import Aws
 from agent.adapters.platform.ec2.target import UnitTarget
 from agent.adapters.platform.host.describe import HIDDEN
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SreError, StateConflict
-from agent.ports.platform import LeaseOver
+from agent.ports.platform import HINTS, LeaseOver
 from agent.strict_json import read_object
 
 Json = dict[str, Any]
@@ -195,7 +195,7 @@ def _refusal(target: UnitTarget, kind: str, why: str) -> SreError:
         case "late":
             return LeaseOver(what, why=why, hint="no action needed: the next worker checks the live state")
         case "conflict":
-            return StateConflict(what, why=why, hint="look at the unit and plan again")
+            return StateConflict(what, why=why, hint=HINTS[StateConflict])
         case "refused":
             return PolicyRefused(what, why=why, hint="rename that drop-in so that ours is read last")
         case "no_unit":

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from agent.errors import InputRejected
-from agent.ports.platform import Order
+from agent.ports.platform import HINTS, Order
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:=,@+-]+")
 _NOTE: Final = "# sre-agent:"
@@ -42,6 +42,6 @@ def _quoted(word: str) -> str:
         raise InputRejected(
             "the change was refused",
             why=f"{word[:80]!r} has a character that cannot stand in a unit",
-            hint="make another plan; nothing was changed",
+            hint=HINTS[InputRejected],
         )
     return word if _PLAIN.fullmatch(word) else f'"{word.translate(_ESCAPED)}"'

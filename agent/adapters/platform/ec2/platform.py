@@ -52,7 +52,7 @@ from agent.core.value import canonical
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.control import LeaseEnd
 from agent.ports.model_server import ModelServer
-from agent.ports.platform import NotDeployed, Operation, Order, Restore, seconds_to_send
+from agent.ports.platform import HINTS, NotDeployed, Operation, Order, Restore, seconds_to_send
 
 Json = dict[str, Any]
 
@@ -238,9 +238,7 @@ class Ec2Platform:
         for action in order.actions:
             without_effect = flag_without_effect(before, action)
             if without_effect:
-                raise InputRejected(
-                    "the change was refused", why=without_effect, hint="make another plan; nothing was changed"
-                )
+                raise InputRejected("the change was refused", why=without_effect, hint=HINTS[InputRejected])
         after = applied(before, order.actions)
         if after == before:
             text: str | None = seen.report["text"]
@@ -355,7 +353,7 @@ def _require_literal(order: Order) -> None:
             raise InputRejected(
                 "the change was refused",
                 why="a value names a variable, and systemd would fill it in",
-                hint="make another plan; nothing was changed",
+                hint=HINTS[InputRejected],
             )
 
 

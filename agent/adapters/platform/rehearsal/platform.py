@@ -33,7 +33,7 @@ from agent.ports.clock import Clock
 from agent.ports.control import LeaseEnd
 from agent.ports.logs import InstanceLog
 from agent.ports.model_server import ModelServer, NotRunning
-from agent.ports.platform import Operation, Order, Restore, seconds_to_send
+from agent.ports.platform import HINTS, Operation, Order, Restore, seconds_to_send
 
 
 class SinkEntry(Value):
@@ -121,7 +121,7 @@ class RehearsalPlatform:
             raise InputRejected(
                 f"the change of {order.service!r} was refused",
                 why="; ".join(wrong),
-                hint="make another plan; nothing was changed",
+                hint=HINTS[InputRejected],
             )
 
     def apply(self, order: Order) -> Operation:

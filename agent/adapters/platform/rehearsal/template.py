@@ -7,6 +7,7 @@ from agent.core.plan.action import Action, SetInstanceType, applied
 from agent.core.service.serving import EFFECT_LABEL, STAMP_LABELS, ServingConfig
 from agent.core.value import Value, canonical
 from agent.errors import InputRejected
+from agent.ports.platform import HINTS
 
 _INCIDENT_LABEL = next(label for label in STAMP_LABELS if label != EFFECT_LABEL)
 
@@ -56,7 +57,7 @@ def wanted(template: str, actions: tuple[Action, ...]) -> ServingConfig:
     """
     config = template_of(template).config
     if config.instance_type is None and any(isinstance(action, SetInstanceType) for action in actions):
-        raise InputRejected("the change was refused", why=NO_TYPES, hint="make another plan; nothing was changed")
+        raise InputRejected("the change was refused", why=NO_TYPES, hint=HINTS[InputRejected])
     return applied(config, actions)
 
 

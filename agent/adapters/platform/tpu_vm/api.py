@@ -18,7 +18,6 @@ RIGHTS: Final[Mapping[str, str]] = {
 }
 """The right that each method of the client needs, and nothing beyond; ``infra`` and docs/tpu.md name the same."""
 HINTS: Final = Hints(
-    rejected="make another plan; nothing was changed",
     refused=f"give this identity {', '.join(sorted(RIGHTS.values()))}, see docs/tpu.md",
     not_found="look for its name, project and location in services.toml",
     quota="ask for quota of this TPU in this zone, or delete suspended queued resources that hold it",
