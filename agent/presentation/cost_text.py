@@ -1,4 +1,4 @@
-"""What a model costs, in words for a terminal: a table over platforms, and where to run it."""
+"""What a model costs, as text for a terminal: a table over platforms, and where to run it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COLUMNS = ("platform", "shape", "USD/h", "USD/month", "tokens/s", "USD/M output
 
 
 def cost_text(answer: CostAnswer) -> str:
-    """The whole answer."""
+    """Return the load, the costs of each platform, the recommendation and the notes to them."""
     return "\n".join(_lines(answer))
 
 
@@ -115,7 +115,7 @@ def _why(answer: CostAnswer) -> Iterator[str]:
 
 
 def _starts(answer: CostAnswer) -> Iterator[str]:
-    """Once for each platform on which something fits."""
+    """Yield one line for each platform on which something fits."""
     found = {row.start.limits.platform: row.start for row in answer.rows if row.start is not None}
     for there in found.values():
         yield f"  start on {start_text(there)}"
@@ -135,7 +135,7 @@ def _ages(answer: CostAnswer) -> Iterator[str]:
 
 
 def start_text(there: StartThere) -> str:
-    """How long it takes, how long the platform waits, what must be set for that, and how big an image may be."""
+    """Return how long a start takes on a platform, how long it waits, what to set for that, and the largest image."""
     start, probe, limits = there.start_s, there.probe, there.limits
     said = [
         "how long a start takes is unknown" if start is None else f"a start takes {start.low:,} to {start.high:,} s"
@@ -157,7 +157,7 @@ def start_text(there: StartThere) -> str:
 
 
 def source_text(there: StartThere) -> str:
-    """Where the limits stand, and when that was read."""
+    """Return the documents that state the limits, with the date on which each was read."""
     limits = there.limits
     source = f"{limits.source}, {limits.date}"
     return source if limits.probe is None else f"{source}; probe: {limits.probe.source}, {limits.probe.date}"

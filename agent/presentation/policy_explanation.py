@@ -1,4 +1,4 @@
-"""Why a change is allowed or not, row by row: plan, kill switch, rule, bounds, proof, freezes, limits, approvals."""
+"""Why a change is allowed or not: one row per check, such as the kill switch, rules, bounds, freezes and approvals."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -23,7 +23,7 @@ WITHIN = "within flags, lists and limits"
 
 
 class Answer(StrEnum):
-    """What a row says."""
+    """What a check found."""
 
     OK = "ok"
     NEEDS = "needs"  # a person, or time
@@ -32,7 +32,7 @@ class Answer(StrEnum):
 
 
 class Row(Value):
-    """One thing that was looked at."""
+    """One check and what it found."""
 
     check: str
     answer: Answer
@@ -40,7 +40,7 @@ class Row(Value):
 
 
 class Subject(Value):
-    """What is looked at.
+    """The change that is checked.
 
     Attributes:
         asker: Who asked for it; None where it fixes an incident.
@@ -48,13 +48,13 @@ class Subject(Value):
         unproved: Why nothing proves that it fits; None where that was not computed.
         over_budget: Why it would break a budget; None where that was not computed.
         given: Names of those who approved it.
-        broken: Names of the freeze windows in spite of which they did.
-        policy: Digest of the policy that it was made under; None where it is no plan yet.
-        closed: Why a plan cannot be answered any more, whatever the policy says.
-        expires_at: Until when a plan can be answered; None where it is no plan yet.
-        stopped: Why no change may begin at all, such as the kill switch; None where that was not read.
-        limits: The limits that it keeps with what is used of them; None where that was not read.
-        local: Whether the operator of this machine may approve without proof of who they are.
+        broken: Names of the freeze windows that the approvers overrode.
+        policy: Digest of the policy under which the plan was made; None where there is no plan yet.
+        closed: Why the plan can no longer be answered, whatever the policy says.
+        expires_at: Until when the plan can be answered; None where there is no plan yet.
+        stopped: Why no change may begin at all, such as the kill switch; None where the switch was not read.
+        limits: The rate limits that apply, with what is used of each; None where that was not read.
+        local: Whether the operator of this machine may approve without proof of identity.
     """
 
     service: str
@@ -74,13 +74,13 @@ class Subject(Value):
 
 
 def explain(policy: Policy, subject: Subject, *, at: datetime, by: str | None = None) -> tuple[Row, ...]:
-    """Return why a change is allowed or not.
+    """Return the checks of a change in order, each with its finding.
 
     Args:
         policy: In force.
         subject: The change.
         at: When, UTC.
-        by: Somebody who would approve it; a name or an identity of an approver. None asks about nobody.
+        by: Name or identity of an approver whose right to approve is checked too; None for none.
     """
     required = policy.requirement(subject.service, subject.actions)
     rows = [*_plan(subject, at), *_policy(policy, subject), *_switch(subject)]
@@ -95,7 +95,7 @@ def explain(policy: Policy, subject: Subject, *, at: datetime, by: str | None = 
 
 
 def is_allowed(rows: tuple[Row, ...]) -> bool:
-    """Whether nothing refuses it; a person may have to approve it."""
+    """Return whether no check refuses the change; it may still need an approval."""
     return all(row.answer is not Answer.REFUSED for row in rows)
 
 

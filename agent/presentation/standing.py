@@ -1,4 +1,4 @@
-"""Where an incident stands: its label, one sentence of what happens now, and what has been changed, from its state."""
+"""An incident's status: a label, a sentence on what happens now, and what the agent has changed."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -19,11 +19,11 @@ from agent.presentation.plan_title import plan_title
 
 
 class Standing(Value):
-    """Where an incident stands.
+    """An incident's status, for people.
 
     Attributes:
         label: One to three words.
-        now: What is being done, or was done last; one or two sentences.
+        now: What happens now, or happened last; one or two sentences.
         changed: What the agent has changed so far; empty where ``now`` says it already.
     """
 
@@ -55,7 +55,7 @@ ROLLOUTS: dict[Rollout, str] = {
 
 
 class StepState(StrEnum):
-    """Where one step of the way stands."""
+    """Whether a step is over, under way or still to come."""
 
     DONE = "done"
     NOW = "now"
@@ -63,7 +63,7 @@ class StepState(StrEnum):
 
 
 class WayStep(Value):
-    """One step of the way from detection to the end."""
+    """One step between the detection of an incident and its end."""
 
     label: str
     state: StepState
@@ -82,7 +82,7 @@ _PERSON_WAY = {"Approved": "Assigned", "Applied": "Done by a person"}
 
 
 def standing(incident: Incident, now: datetime) -> Standing:
-    """Return where an incident stands; a plan that nobody may answer any more does not wait."""
+    """Return an incident's status at a time, UTC; a plan that can no longer be answered counts as expired."""
     phase = presented_phase(incident, now)
     words = phase_words(phase, incident)
     changed = "" if phase in _SAY_IT_THEMSELVES else changed_so_far(incident)
@@ -90,12 +90,12 @@ def standing(incident: Incident, now: datetime) -> Standing:
 
 
 def presented_phase(incident: Incident, now: datetime) -> Phase:
-    """Return the phase that people are shown: a plan whose time is over has expired, whether or not that is stored."""
+    """Return the phase that people see: EXPIRED once a plan can no longer be answered, even before that is stored."""
     return Phase.EXPIRED if _ran_out(incident, now) else incident.phase
 
 
 def way(incident: Incident) -> tuple[WayStep, ...]:
-    """Return the steps of the way, with the one that the incident is at; empty for one that has ended."""
+    """Return the steps from detection to the end, the current one marked; empty once the incident has ended."""
     if incident.ended:
         return ()
     if incident.phase in ENDS:  # another plan is asked for, and not made yet
@@ -110,13 +110,13 @@ def way(incident: Incident) -> tuple[WayStep, ...]:
 
 
 def task_holder(incident: Incident) -> str:
-    """Return who took on the present plan, a task that is not over; empty where it is none, or nobody did."""
+    """Return who has taken on the present plan's task; empty where nobody has, or the plan is no open task."""
     under_way = incident.phase in {_P.APPROVED, _P.APPLYING, _P.VERIFYING}
     return _who(incident) if _by_person(incident) and under_way else ""
 
 
 def moves(incident: Incident, now: datetime) -> bool:
-    """Whether the page changes soon without anybody doing anything; a plan that needs approval does not."""
+    """Return whether the incident goes on without a person, and its page refreshes; not while it needs approval."""
     waits = incident.phase is Phase.ASKED and incident.plan is not None and now < incident.plan.expires_at
     return not incident.ended and not waits
 
@@ -294,9 +294,9 @@ def _who(incident: Incident) -> str:
 
 
 def responders_text(incident: Incident) -> str:
-    """Return who acknowledged the incident, to whom it is assigned and who has its task; or when people are reminded.
+    """Return who acknowledged the incident, who it is assigned to and who has its task; or when the reminder is due.
 
-    Empty where none of it is so.
+    Empty where nobody acted and no reminder is due.
     """
     if incident.renotify_at is not None:
         return f"not acknowledged; reminder at {incident.renotify_at:%H:%M} UTC"
@@ -314,7 +314,7 @@ def owner_text(owner: str) -> str:
 
 
 def next_step(incident: Incident, plan: str, now: datetime) -> str:
-    """Say what follows for a plan that was answered or ran out.
+    """Return a sentence on what happens after a plan was answered or expired.
 
     Args:
         incident: The incident as it is now.

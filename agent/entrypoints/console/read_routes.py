@@ -1,4 +1,4 @@
-"""The pages that are only read: the list, one incident, one plan; asking for them changes nothing."""
+"""The console's read-only pages: the list of incidents, one incident with its report, one plan."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -33,7 +33,7 @@ ENDED_SHOWN = 50
 
 
 class Asked(Value):
-    """What of the list is asked for; ``before`` pages through what was opened longer ago."""
+    """The filters of the list; ``before`` is the page: incidents opened before that time."""
 
     service: str = ""
     open_only: bool = False
@@ -42,7 +42,7 @@ class Asked(Value):
 
     @property
     def filtered(self) -> bool:
-        """Whether anything is left out on purpose."""
+        """Return whether any filter is set."""
         return bool(self.service or self.open_only or self.before or self.search.narrow)
 
 
@@ -56,7 +56,7 @@ class Row(Value):
 
 
 def list_context(world: StageContext, asked: Asked, now: datetime) -> dict[str, Any]:
-    """Return what the list is made of: what was looked for, newest first; or what is open, then what ended by pages."""
+    """Return the template's variables: what a search found; without one, the open incidents and a page of ended."""
     waiting, unlooked = _waiting(world, asked)
     listed = _searched(world, asked) if asked.search.narrow else _by_state(world, asked, waiting, now)
     rows = sorted((row_of(i, now) for i in listed.incidents), key=_order)
@@ -98,14 +98,14 @@ def _by_state(world: StageContext, asked: Asked, waiting: tuple[Incident, ...], 
 def _open_shown(
     world: StageContext, asked: Asked, waiting: tuple[Incident, ...], now: datetime
 ) -> tuple[Incident, ...]:
-    """What is open, the newest, and before them what waits for an answer."""
+    """Return the open incidents: first those that wait for an answer, then the newest."""
     found = _named(world, asked, open_only=True).incidents
     every = {i.id: i for i in (*found, *waiting) if not i.ended}
     return tuple(sorted(every.values(), key=lambda incident: _order(row_of(incident, now)))[:OPEN_SHOWN])
 
 
 def _waiting(world: StageContext, asked: Asked) -> tuple[tuple[Incident, ...], str]:
-    """What waits for a person, however long ago it was opened, and why that could not be looked up.
+    """Return the incidents of any age that wait for a person, and why they could not be looked up, if so.
 
     The rest of the page is shown without it: in Firestore the question has an index of its own, which may be missing.
     """
@@ -155,7 +155,7 @@ def row_of(incident: Incident, now: datetime) -> Row:
 
 
 def _order(row: Row) -> tuple[int, float]:
-    """What waits first, the soonest to expire at the top; what nobody has taken on; what is open; then the ended."""
+    """Sort by: waits for an answer, the soonest to expire first; escalated and not taken on; open; ended."""
     incident = row.incident
     if row.waits and incident.plan is not None:
         return 0, incident.plan.expires_at.timestamp()
@@ -164,12 +164,12 @@ def _order(row: Row) -> tuple[int, float]:
 
 
 def _is_untaken(incident: Incident) -> bool:
-    """Whether a person must take over, and nobody has said that they do."""
+    """Return whether a person must take over and nobody has."""
     return waits_in(incident) is Phase.ESCALATED
 
 
 def _older(asked: Asked, oldest: datetime) -> tuple[tuple[str, str], ...]:
-    """The query of the next page."""
+    """Return the query of the next page, as names and values."""
     search = asked.search
     kept = {
         "service": asked.service,
@@ -183,7 +183,7 @@ def _older(asked: Asked, oldest: datetime) -> tuple[tuple[str, str], ...]:
 
 
 def add_pages(app: Flask, console: PageContext) -> None:
-    """Add the routes."""
+    """Add the routes of the list, an incident and a plan."""
 
     @app.get("/")
     @app.get("/incidents")
@@ -264,7 +264,7 @@ _TYPES = {
 
 
 def add_report(app: Flask, console: PageContext) -> None:
-    """Add the route; always a download, so that nothing of a report runs under the console's address."""
+    """Add the route of a report: always a download, so that no script in it runs under the console's address."""
 
     @app.get("/incidents/<incident_id>/report.<any(md, json, html):form>")
     def report(incident_id: str, form: str) -> Response:

@@ -278,8 +278,8 @@ def broadcast(case: RuleInput) -> Ruling:
 
 def store_retries(case: RuleInput) -> Ruling:
     """A rank that comes first tries a few times; one that goes on without an answer stands still."""
-    told = [int(number) for number in _TRY.findall(case.text)]  # each rank counts its own
-    if case.progress_after or (max(told) + 1 if told else case.repeats) < _RETRIES_OF_A_WAIT:
+    tries = [int(number) for number in _TRY.findall(case.text)]  # each rank counts its own
+    if case.progress_after or (max(tries) + 1 if tries else case.repeats) < _RETRIES_OF_A_WAIT:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
     return Ruling()
 

@@ -1,4 +1,4 @@
-"""The tester of the policy page says what the function that decides says."""
+"""The form that tests the policy gives the answer that the deciding function gives."""
 
 import re
 from dataclasses import replace
