@@ -23,6 +23,7 @@ from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.rules.rules import RULES
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
 from agent.failures.text.log_text import (
+    is_bare,
     is_error_line,
     is_fatal,
     is_note,
@@ -199,7 +200,7 @@ def _trouble(
     confidence = entry.confidence if ruling.confidence is None else ruling.confidence
     if entry.class_by_phase and decisive is Phase.UNKNOWN:
         confidence = min(confidence, 0.55)
-    if entry.role is Role.CAUSE and is_note(body_of(lines[best.index])) and not _said_aloud(best, ranked, lines):
+    if entry.role is Role.CAUSE and _is_only_mild(best, ranked, lines):
         confidence = min(confidence, 0.75)  # it did not alarm its own program
     if _has_rivals(ranked) or (entry.failure_class in BROKEN and is_refusal(lines, best.index)):
         confidence = min(confidence, 0.7)
@@ -263,10 +264,12 @@ def _has_rivals(ranked: Sequence[Sighting]) -> bool:
     return any(other.signature.role is Role.CAUSE and rivals(other) for other in ranked[1:])
 
 
-def _said_aloud(noted: Sighting, ranked: Sequence[Sighting], lines: Sequence[str]) -> bool:
-    """Whether an error line says the same as a note: the same signature stands in one."""
+def _is_only_mild(noted: Sighting, ranked: Sequence[Sighting], lines: Sequence[str]) -> bool:
+    """Whether a note or a warning says it, and no error line says the same: the same signature stands in none."""
+    said = body_of(lines[noted.index])
     same = (s.index for s in ranked if s.signature.id == noted.signature.id)
-    return any(is_error_line(body_of(lines[index])) for index in same)
+    mild = is_note(said) or (is_warning(said) and ERROR_OF_NCCL not in said)
+    return mild and not any(is_error_line(body_of(lines[index])) for index in same)
 
 
 def _ruling(
@@ -341,7 +344,7 @@ def _harmless(
     markers = [sighting for sighting in sightings if sighting.signature.role is Role.PHASE]
     doubt = besides or loud or any(is_queue(s.signature) and not timeline.server(s.index) for s in sightings)
     doubt = doubt or any(is_waiting(lines[s.index]) for s in survived)
-    doubt = doubt or timeline.last_phase in STARTING
+    doubt = doubt or timeline.last_phase in STARTING or _ends_unknown(lines, sightings)
     doubt = doubt or (not timeline.is_progress and any(s.signature.proof is Proof.STARTED for s in sightings))
     doubt = doubt or Queues([], [], lines, timeline).doubts_one_server
     shown = [*scary[:3], *survived[:2]] or markers[-3:]
@@ -356,6 +359,11 @@ def _harmless(
         phase=timeline.last_phase,
         precedence=best.signature.precedence if best else 0,
     )
+
+
+def _ends_unknown(lines: Sequence[str], sightings: Sequence[Sighting]) -> bool:
+    """Whether somebody whom no rule knows, and who gives no level, writes last: nobody knows what that means."""
+    return any(map(is_bare, lines[max((s.index for s in sightings), default=-1) + 1 :]))
 
 
 def _calm(best: Sighting | None, timeline: Timeline, *, loud: bool) -> float:

@@ -1,5 +1,6 @@
 """Which troubles of a text stand: those that nothing below them, no ordered stop and no handler ended."""
 
+import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -72,6 +73,9 @@ BESIDE_LINES = 120
 
 AFTER_A_STOP = PASSING | {FailureClass.ENGINE_DEAD, FailureClass.QUEUE_SATURATION, FailureClass.HOST_OOM}
 """What a probe or the platform reports about a server that was asked to end; one that takes too long is killed."""
+
+_NOBODY_LISTENS = re.compile(r"(?i:\bconnection refused|ECONNREFUSED|\[Errno 111\]|\bConnectError\b)")
+"""What somebody sees who calls a server before it is up; the hub is not such a server."""
 
 OF_A_UNIT = FailureClass.NO_GPU_VISIBLE
 """What a unit of the machine brings about, which systemd stops and starts: NVIDIA's fabric manager."""
@@ -167,7 +171,16 @@ def standing(
         and not _ordered_stop(s, lines, timeline)
         and not asked.covers(s)
         and not started.covers(s.index)
+        and not (_is_refused(s, lines) and timeline.others_start(s.index))
     ]
+
+
+def _is_refused(sighting: Sighting, lines: Sequence[str]) -> bool:
+    """Whether a line is of a client that found nobody listening."""
+    if sighting.signature.failure_class not in {FailureClass.NETWORK_TIMEOUT, FailureClass.PORT_NOT_LISTENING}:
+        return False
+    said = lines[sighting.index]
+    return _NOBODY_LISTENS.search(said) is not None and "huggingface" not in said
 
 
 def resting_on_others(

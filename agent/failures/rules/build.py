@@ -3,7 +3,7 @@
 import re
 
 from agent.failures.rules.rule_input import Fixes, RuleInput, Ruling
-from agent.failures.signature import FailureClass
+from agent.failures.signature import FailureClass, Phase
 
 _FLAG_FIXES: tuple[tuple[str, Fixes], ...] = (
     ("limit-mm-per-prompt", ("set_flag limit_mm_per_prompt", "fix_command_line")),
@@ -108,7 +108,14 @@ def tool_parser(case: RuleInput) -> Ruling:
 
 
 def weights_shape(case: RuleInput) -> Ruling:
-    """A missing name is a version or scheme that names layers otherwise; a size is a file that does not belong."""
+    """A missing name is a version or scheme that names layers otherwise; a size is a file that does not belong.
+
+    A server that was up had its weights: there a size is one of its own tensors, and its code is wrong.
+    """
+    if case.phase in {Phase.READY, Phase.SERVING}:
+        return Ruling(
+            class_=FailureClass.ENGINE_DEAD, fixes=("upgrade_version", "none_code_bug", "restart"), confidence=0.6
+        )
     if case.mentions(*_QUANTISERS) or _QUANTISED_PARAMETER.search(case.line):
         return Ruling(
             class_=FailureClass.UNSUPPORTED_DTYPE_OR_QUANT,

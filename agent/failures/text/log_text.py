@@ -258,6 +258,12 @@ def has_head(line: str) -> bool:
     return _head_end(line) > 0
 
 
+def is_bare(line: str) -> bool:
+    """Whether a line says neither its level nor who wrote it, and goes on with nothing above it."""
+    told = is_note(line) or is_warning(line) or has_head(body_of(line)) or is_continued(line)
+    return bool(line.strip()) and not told
+
+
 def _head_end(line: str) -> int:
     """Where the words begin that a process wrote behind its own name and level."""
     head = _LOGGER_HEAD.match(line)

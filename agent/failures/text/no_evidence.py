@@ -41,10 +41,11 @@ _FRAME = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in \S{1,120}\s*$')
 ENGINE_LOOP = ("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop")
 _OUTERMOST = re.compile(
     r'\bFile "[^"]{1,400}", line \d{1,7}, '
-    rf"in (?:<module>|run_engine_core|output_handler|{'|'.join(ENGINE_LOOP)})\s*$"
+    rf"in (?:<module>|run_engine_core|run_scheduler_process|output_handler|{'|'.join(ENGINE_LOOP)})\s*$"
 )
 _OF_VLLM = re.compile(
-    r'\bFile "[^"]{0,400}/(?:bin/vllm|vllm/(?:entrypoints|v1|engine|executor|worker)/[^"]{1,200})", line '
+    r'\bFile "[^"]{0,400}/(?:bin/vllm|vllm/(?:entrypoints|v1|engine|executor|worker)/[^"]{1,200}'
+    r'|sglang/(?:launch_server\.py|srt/(?:managers|entrypoints|model_executor)/[^"]{1,200}))", line '
 )
 _STEPS = (
     *("execute_model", "load_model", "init_device", "determine_available_memory", "determine_num_available_blocks"),
@@ -189,10 +190,10 @@ def ends_process(lines: Sequence[str], index: int) -> bool:
 
 
 def ends_server(lines: Sequence[str], index: int) -> bool:
-    """Whether a line is the exception that ended a process of vLLM, and not a request's, a client's or a script's.
+    """Whether a line is the exception that ended a process of vLLM or SGLang: no request's, client's or script's.
 
-    Its traceback begins where vLLM's program or its engine's loop does, or goes through a step of the engine's own. Any
-    other was caught further in: an engine outlives a client's call that it could not answer.
+    Its traceback begins where their program or their engine's loop does, or goes through a step of the engine's own.
+    Any other was caught further in: an engine outlives a client's call that it could not answer.
     """
     if INTERRUPT in lines[index]:
         return False

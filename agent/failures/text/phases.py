@@ -120,8 +120,8 @@ class Timeline:
             server: list(accumulate((start.last_mark for start in starts), max))
             for server, starts in self._starts.items()
         }
-        marked = [server for server, starts in self._starts.items() if any(start.at for start in starts)]
-        self._only = marked[0] if len(marked) == 1 else None
+        self._marked = [server for server, starts in self._starts.items() if any(start.at for start in starts)]
+        self._only = self._marked[0] if len(self._marked) == 1 else None
         self.is_progress = any(
             not {*STARTING, *_UP}.isdisjoint(start.phases) for starts in self._starts.values() for start in starts
         )
@@ -232,6 +232,14 @@ class Timeline:
             return False
         return start.works_by.get(None, _FIRST) > index or self._any_of_own(start, start.works_by, index)
 
+    def others_start(self, index: int) -> bool:
+        """Whether the line is of nobody who serves, while one who does had not begun yet, or was still starting."""
+        own = self.server(index)
+        if not own or own in self._marked:
+            return False
+        begun = (_marker(self._last_begun(server, index), index) for server in self._marked if server)
+        return any(phase in STARTING or phase is Phase.UNKNOWN for phase in begun)
+
     @property
     def last_phase(self) -> Phase:
         """The phase of the last marker of all; READY counts as SERVING."""
@@ -307,7 +315,10 @@ class Timeline:
     def _only_start_at(self, index: int) -> _Start | None:
         if self._only is None or self.server(index):
             return None
-        starts = self._starts[self._only]
+        return self._last_begun(self._only, index)
+
+    def _last_begun(self, server: str, index: int) -> _Start:
+        starts = self._starts[server]
         return starts[bisect_right(starts, index, key=lambda start: start.begins) - 1]
 
 

@@ -913,7 +913,7 @@ def test_one_server_keeps_its_own_interval(matcher: Matcher, trouble: str, gaps:
 
 @pytest.mark.parametrize("late", [0, 1, 3, 7])
 def test_a_trouble_that_another_servers_tokens_may_have_ended_is_not_certain(matcher: Matcher, late: int) -> None:
-    oom = "(EngineCore pid=71) WARNING 05-06 07:01:02 [core.py:9] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    oom = "(EngineCore pid=71) ERROR 05-06 07:01:02 [core.py:9] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
     own = "(APIServer pid=7) "
     lines = [
         counted(10 * n + at, own).replace("9.5", f"{which}.5") for n in range(7) for which, at in ((8, 0), (9, late))
@@ -989,3 +989,73 @@ def test_eight_ranks_that_came_first_are_not_one_that_tries_in_vain(matcher: Mat
     assert matcher.classify(once, whole_log=True, platform=None).benign
     vainly = "\n".join(line.format(0) + f"10.0.0.1:29500 - retrying (try={n}, timeout=600000ms)" for n in range(8))
     assert matcher.classify(vainly, whole_log=True, platform=None).class_ == "nccl_failure"
+
+
+@pytest.mark.parametrize(
+    ("said", "class_"),
+    [
+        ("webui-1   | ERROR: Connection error: connect ECONNREFUSED 172.18.0.2:8000", "benign"),
+        ("webui-1   | httpx.ConnectError: [Errno 111] Connection refused", "benign"),
+        ("webui-1   | MaxRetryError: huggingface.co: [Errno 111] Connection refused", "network_timeout"),
+        ("vllm-1    | MaxRetryError: lamp: [Errno 111] Connection refused", "network_timeout"),
+    ],
+)
+def test_a_client_that_calls_before_the_server_is_up_waits_for_it(matcher: Matcher, said: str, class_: str) -> None:
+    """It is refused until the start has come to its end; what the server itself cannot reach is a trouble."""
+    start = [
+        "vllm-1    | INFO 05-06 07:08:09 [api_server.py:7] vLLM API server version 0.20.0",
+        "vllm-1    | INFO 05-06 07:08:49 [default_loader.py:7] Loading weights took 12.00 seconds",
+    ]
+    found = matcher.classify("\n".join([start[0], said, start[1]]), whole_log=True, platform=None)
+    assert (found.class_, found.benign and found.certain) == (class_, False)
+    up = ["vllm-1    | INFO:     Application startup complete.", said]
+    assert not matcher.classify("\n".join([*start, *up]), whole_log=True, platform=None).benign
+
+
+@pytest.mark.parametrize("said", ["step 7 of 9: copying lamps", "lamp@host:~$ ls"])
+def test_a_log_that_ends_with_words_of_nobody_known_is_not_certainly_healthy(matcher: Matcher, said: str) -> None:
+    """Tokens above say nothing about a line without a level that no rule knows."""
+    served = [*HEALTHY_START, counted(7, "(APIServer pid=7) ")]
+    sure = matcher.classify("\n".join(served), whole_log=True, platform=None)
+    assert (sure.benign, sure.certain) == (True, True)
+    found = matcher.classify("\n".join([*served, said]), whole_log=True, platform=None)
+    assert (found.benign, found.certain) == (True, False)
+
+
+def test_a_queue_that_a_program_fills_for_itself_is_no_trouble(matcher: Matcher) -> None:
+    """A batch waits by design; the same counts of a server that others call are a queue."""
+    waits = [
+        f"INFO 05-06 07:08:{at} [loggers.py:7] Engine 000: Avg prompt throughput: 9.5 tokens/s, Avg generation throughput: 9.5 "
+        "tokens/s, Running: 7 reqs, Waiting: 99 reqs, GPU KV cache usage: 95.1%, Prefix cache hit rate: 0.0%"
+        for at in (10, 20, 30, 40)
+    ]
+    batch = [*HEALTHY_START, "Processed prompts:   0%|          | 0/777 [00:00<?, ?it/s]", *waits]
+    assert matcher.classify("\n".join(batch), whole_log=True, platform=None).benign
+    served = matcher.classify("\n".join([*HEALTHY_START, *waits]), whole_log=True, platform=None)
+    assert served.class_ == "queue_saturation"
+
+
+def test_an_exception_that_ended_sglang_is_its_end_whatever_it_fell_back_to(matcher: Matcher) -> None:
+    """A line that says how it goes on is no cause of what comes below it."""
+    lines = [
+        "[2031-05-06 07:08:01] Acceleration for lamps is not supported by Compressed Tensors. Falling back to LampMethod",
+        "[2031-05-06 07:08:02] Scheduler hit an exception: Traceback (most recent call last):",
+        '  File "/usr/lib/python3/site-packages/sglang/srt/managers/scheduler.py", line 7, in run_scheduler_process',
+        "    scheduler = Scheduler(server_args)",
+        '  File "/usr/lib/python3/site-packages/lamp/wick.py", line 7, in __init__',
+        "    orig = self.linear.weight",
+        "AttributeError: 'Lamp' object has no attribute 'weight'",
+    ]
+    found = matcher.classify("\n".join(lines), whole_log=True, platform=None)
+    assert (found.class_, found.certain) == ("engine_dead", False)
+
+
+@pytest.mark.parametrize(
+    ("above", "class_"), [(HEALTHY_START, "engine_dead"), (HEALTHY_START[:2], "weights_unreadable")]
+)
+def test_a_size_that_does_not_fit_is_the_checkpoints_until_it_is_loaded(
+    matcher: Matcher, above: list[str], class_: str
+) -> None:
+    """A server that was up had its weights."""
+    said = "RuntimeError: start (6) + length (2) exceeds dimension size (7)."
+    assert matcher.classify("\n".join([*above, said]), whole_log=True, platform=None).class_ == class_
