@@ -10,7 +10,7 @@ from pydantic import Field, SecretStr
 
 from agent import setting_values as values
 from agent.core.decision.signed_request import webhook_secret
-from agent.core.diagnosis.model_price import ModelPrice
+from agent.core.diagnosis.model_request import ModelPrice
 from agent.core.incident.times import Times
 from agent.core.service.cluster_rights import lease_name
 from agent.core.value import Value

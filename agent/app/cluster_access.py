@@ -15,8 +15,7 @@ from agent.adapters.kubernetes.token_review import ClusterTokenReview
 from agent.adapters.logs.kubernetes import KubernetesLogs, PodLogs
 from agent.app.kubernetes_environment import api_of, watched_workloads
 from agent.core.service.cluster_rights import NODES, TOKENS, Right, lease_name, lease_rights, workload_rights
-from agent.core.service.services import Service, Services
-from agent.core.service.workload_ref import workload_ref
+from agent.core.service.services import Service, Services, workload_ref
 from agent.errors import InputRejected
 from agent.ports.clock import Clock
 from agent.ports.cluster import ContainerLogs, Follower, Leadership

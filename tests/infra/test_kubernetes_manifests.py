@@ -6,8 +6,7 @@ import re
 import pytest
 import yaml
 
-from agent.core.service.services import parse_services
-from agent.core.service.workload_ref import workload_ref
+from agent.core.service.services import parse_services, workload_ref
 from agent.settings import VARIABLES, read_settings
 
 STABLE_SINCE_1_21 = {

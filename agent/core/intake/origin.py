@@ -8,8 +8,7 @@ from typing import Any
 
 from agent.core.intake.json_fields import cut, missing
 from agent.core.intake.signal import LIVE, AlertState, End, Signal, Source, Stop, Waiting
-from agent.core.service.services import Service, Services
-from agent.core.service.workload_ref import workload_ref
+from agent.core.service.services import Service, Services, workload_ref
 from agent.core.value import Value
 
 OWN_PREFIX = "sre-"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from agent.core.plan.action import Action, Lifecycle, LifecycleOperation
 from agent.core.plan.lifecycle import lifecycle_of
-from agent.core.service.services import Service
+from agent.core.service.services import Service, workload_ref
 from agent.core.service.serving import Probe, ServingConfig, Volume
 
 Operation = LifecycleOperation
@@ -101,9 +101,8 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _kubernetes(service: Service, operation: Operation, asked: Lifecycle) -> Iterator[str]:
-    context = ("--context", service.context) if service.context else ()
-    place = (*context, "--namespace", service.namespace or "default")
-    workload = service.workload or f"deployment/{service.name}"
+    context, at = ("--context", service.context) if service.context else (), workload_ref(service)
+    place, workload = (*context, "--namespace", at.namespace), f"{at.kind}/{at.name}"
     match operation:
         case Operation.STOP:
             yield _words("kubectl", "scale", workload, *place, "--replicas", "0")

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from agent.core.service.services import Service
-from agent.core.service.workload_ref import workload_ref
+from agent.core.service.services import Service, workload_ref
 
 _LEASE = re.compile(r"[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9.-]{0,252}")
 

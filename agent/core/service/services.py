@@ -4,7 +4,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -185,6 +185,24 @@ class Service(Value):
             if path == mount or path.startswith(mount.rstrip("/") + "/"):
                 return self.mounts[mount].rstrip("/") + path[len(mount.rstrip("/")) :]
         return None
+
+
+class WorkloadRef(NamedTuple):
+    """A Deployment or StatefulSet.
+
+    Attributes:
+        kind: ``deployment`` or ``statefulset``.
+    """
+
+    namespace: str
+    kind: str
+    name: str
+
+
+def workload_ref(service: Service) -> WorkloadRef:
+    """Return the object of a service on Kubernetes: its own words, or the Deployment of its name."""
+    kind, _, name = (service.workload or f"deployment/{service.name}").partition("/")
+    return WorkloadRef(namespace=service.namespace or "default", kind=kind, name=name)
 
 
 class Services(Value):

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 
-from agent.core.diagnosis.model_price import ModelPrice
+from agent.core.diagnosis.model_request import ModelPrice
 from agent.core.incident.incident import Incident
 from agent.core.incident.observed import Observed, observed
 from agent.core.incident.phase import NEXT

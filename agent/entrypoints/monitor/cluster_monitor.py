@@ -17,8 +17,7 @@ from agent.core.intake.kubernetes import pod_origin, read_event, read_pod
 from agent.core.intake.kubernetes_cluster import is_node_trouble, read_node, read_node_event, read_workload
 from agent.core.intake.origin import Ignored, Reading, ResourceRef
 from agent.core.intake.signal import Signal
-from agent.core.service.services import Service
-from agent.core.service.workload_ref import workload_ref
+from agent.core.service.services import Service, workload_ref
 from agent.core.value import digest
 from agent.entrypoints.monitor.log_monitor import LogMonitor
 from agent.errors import InputRejected, SreError

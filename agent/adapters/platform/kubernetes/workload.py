@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from agent.adapters.kubernetes.client import KubernetesApi
-from agent.core.service.services import Service
+from agent.core.service.services import Service, workload_ref
 from agent.core.value import Value
 from agent.errors import PolicyRefused
 from agent.ports.platform import NotDeployed
 
 Json = dict[str, Any]
 
-DEFAULT_NAMESPACE: Final = "default"
 REVISION_NUMBER: Final = "deployment.kubernetes.io/revision"
 DELETES: Final = "sre-agent-deletes"  # label: key of the effect that deletes it
 
@@ -36,13 +35,10 @@ class Workload(Value):
     @classmethod
     def of(cls, service: Service) -> "Workload":
         """Return the workload of a watched service: its own words, or the Deployment of its name."""
-        kind, _, name = (service.workload or f"deployment/{service.name}").partition("/")
         return cls.model_validate(
             {
+                **workload_ref(service)._asdict(),
                 "service": service.name,
-                "namespace": service.namespace or DEFAULT_NAMESPACE,
-                "kind": kind,
-                "name": name,
                 "container": service.container,
                 "accelerator": service.accelerator,
                 "spare": service.spare_accelerators,

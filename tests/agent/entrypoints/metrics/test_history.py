@@ -6,8 +6,7 @@ from datetime import timedelta
 import pytest
 
 from agent.core.decision.decision import Choice
-from agent.core.diagnosis.model_price import ModelPrice
-from agent.core.diagnosis.model_request import ModelRequest, Spend
+from agent.core.diagnosis.model_request import ModelPrice, ModelRequest, Spend
 from agent.core.incident.phase import Phase
 from agent.entrypoints.metrics import history as module
 from agent.entrypoints.metrics import incident_pages
