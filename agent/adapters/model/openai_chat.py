@@ -269,8 +269,8 @@ def _nobody(why: list[str], account: _Account, *, again: bool) -> NoAnswer:
     )
 
 
-OPENS_AFTER = 3
-RESTS_S = 30.0
+OPENS_AFTER = 3  # failures in a row
+RESTS_S = 30.0  # nothing is let through for so long; then one call is, and the next after as long again
 
 
 class Breaker:
@@ -278,14 +278,10 @@ class Breaker:
 
     Args:
         clock: Seconds that only grow.
-        opens_after: Failures in a row after which it opens.
-        rests_s: Seconds for which nothing is let through; then one call is, and the next after as long again.
     """
 
-    def __init__(self, clock: Callable[[], float], *, opens_after: int = OPENS_AFTER, rests_s: float = RESTS_S) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._opens_after = opens_after
-        self._rests_s = rests_s
         self._lock = threading.Lock()
         self._failures = 0
         self._closed_until_probe = 0.0
@@ -294,7 +290,7 @@ class Breaker:
     @property
     def open(self) -> bool:
         """Whether it is open or tries."""
-        return self._failures >= self._opens_after
+        return self._failures >= OPENS_AFTER
 
     def admits(self) -> bool:
         """Whether a call may go through now; while open, one for each rest."""
@@ -304,7 +300,7 @@ class Breaker:
             now = self._clock()
             if now < self._closed_until_probe:
                 return False
-            self._closed_until_probe = now + self._rests_s
+            self._closed_until_probe = now + RESTS_S
             return True
 
     def record(self, *, good: bool) -> None:
@@ -314,7 +310,7 @@ class Breaker:
                 self._failures = 0
                 return
             self._failures += 1
-            if self._failures == self._opens_after:
+            if self._failures == OPENS_AFTER:
                 self.opened += 1
             if self.open:
-                self._closed_until_probe = self._clock() + self._rests_s
+                self._closed_until_probe = self._clock() + RESTS_S

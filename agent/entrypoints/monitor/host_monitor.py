@@ -72,7 +72,6 @@ class HostMonitor:
         doctor: Checks it while it serves.
         folder: For what was told already.
         ours: Whether the server is our own, so that its log may be kept small.
-        check_s: Seconds between two checks.
     """
 
     def __init__(
@@ -84,7 +83,6 @@ class HostMonitor:
         doctor: HostCheck,
         folder: Path,
         ours: bool = True,
-        check_s: float = CHECK_S,
     ) -> None:
         self._app = app
         self._service = service
@@ -92,7 +90,6 @@ class HostMonitor:
         self._doctor = doctor
         self._reported = ReportedState(folder / "reported.json")
         self._ours = ours
-        self._check_s = check_s
         self._followers: dict[str, LogFollower] = {}
         self._tallies: dict[str, PowerOfTwoCounter] = {}
         self._ends: dict[str, PlainEnds] = {}
@@ -146,7 +143,7 @@ class HostMonitor:
         if self.page is None:
             return STEP_S
         missed = self.last_check is not None and self.last_check.missed
-        return min(RECHECK_S, self._check_s) if missed else self._check_s
+        return RECHECK_S if missed else CHECK_S
 
     def _run(self, work: Callable[[], None], pause: Callable[[], float]) -> None:
         while not self._stopping.is_set():
