@@ -4,6 +4,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from agent.core.decision.approvals import Approvals
+from agent.core.decision.decision import shown_name
 from agent.core.decision.freeze import FrozenSpan, Stops
 
 STOPS: dict[Stops, str] = {
@@ -47,7 +48,7 @@ def approvals_text(approvals: Approvals | None) -> str:
     """Return how far the approvals are, in a sentence; empty where one person is enough."""
     if approvals is None or approvals.needed < 2:
         return ""
-    by = f": {', '.join(a.name + ('' if a.verified else ' (not verified)') for a in approvals.given)}"
+    by = f": {', '.join(shown_name(a.name, verified=a.verified) for a in approvals.given)}"
     have = approvals.given_text + (by if approvals.given else "")
     if not approvals.missing:
         return f"{have}."

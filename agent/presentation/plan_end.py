@@ -4,6 +4,7 @@ from datetime import datetime
 
 from pydantic import AwareDatetime
 
+from agent.core.decision.decision import shown_name
 from agent.core.incident.incident import TAKEN_BACK, Event, Incident, Remedy
 from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Plan
@@ -82,7 +83,7 @@ def plan_standing(plan: Plan, incident: Incident, timeline: tuple[Event, ...], n
 def ended_says(end: PlanEnd, outcome: str = "") -> str:
     """Say how a plan ended; of an approved one also what came of it, where that is known."""
     at = moment(end.at)
-    who = end.by + (" (not verified)" if end.verified is False else "")
+    who = shown_name(end.by, verified=end.verified is not False)
     match end.phase:
         case Phase.APPROVED:
             return f"Approved by {who} at {at}" + (f"; {outcome}." if outcome else ".")

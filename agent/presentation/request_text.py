@@ -1,11 +1,12 @@
 """A change request for people: who asks for what, and why."""
 
 from agent.core.change.request import ChangeRequest
+from agent.core.decision.decision import shown_name
 
 
 def asker_of(request: ChangeRequest) -> str:
     """Return who asks, with a word where the channel did not prove the name."""
-    return request.asker + ("" if request.verified else " (not verified)")
+    return shown_name(request.asker, verified=request.verified)
 
 
 def request_title(request: ChangeRequest) -> str:

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from agent.core.change.execution import Change, EffectKind, EffectState, present_change
 from agent.core.change.verification import Verdict
+from agent.core.decision.decision import shown_name
 from agent.core.diagnosis.diagnosis import DiagnosisSource
 from agent.core.incident.command import Command, impossible
 from agent.core.incident.incident import Incident
@@ -290,7 +291,7 @@ def _who(incident: Incident) -> str:
     decision, plan = incident.decision, incident.plan
     if decision is None or (plan is not None and decision.plan != plan.id):
         return "Somebody"
-    return decision.shown + ("" if decision.verified else " (not verified)")
+    return shown_name(decision.shown, verified=decision.verified)
 
 
 def responders_text(incident: Incident) -> str:

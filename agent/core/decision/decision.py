@@ -19,6 +19,11 @@ UNVERIFIED: Final = "(not verified)"
 """Everybody whom no channel proves: one person, whatever names they give. No approver can be called so."""
 
 
+def shown_name(name: str, *, verified: bool) -> str:
+    """Return somebody's name as people see it, with ``UNVERIFIED`` where no channel proves it."""
+    return name if verified else f"{name} {UNVERIFIED}"
+
+
 class Choice(StrEnum):
     """What was said."""
 
@@ -285,4 +290,4 @@ class PersonAct(Value):
     @property
     def shown(self) -> str:
         """The person as people know them, with a word where nothing proves it."""
-        return (self.name or self.who) + ("" if self.verified else " (not verified)")
+        return shown_name(self.name or self.who, verified=self.verified)

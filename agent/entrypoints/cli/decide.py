@@ -4,7 +4,7 @@ import re
 from typing import TYPE_CHECKING
 
 from agent.core.change.request import REQUEST_PREFIX
-from agent.core.decision.decision import Choice
+from agent.core.decision.decision import Choice, shown_name
 from agent.core.plan.plan import DIGEST_SHOWN
 from agent.core.text.safe_text import terminal
 from agent.entrypoints.cli.follow import follow
@@ -99,7 +99,7 @@ def _refuse_incident(client: "OperatorClient", plan: str, answer: Choice) -> Non
 
 def _print_outcome(client: "OperatorClient", recorded: "RecordedDecision", what: str) -> None:
     name = recorded.who if _PLAIN_NAME.fullmatch(recorded.who) else terminal(recorded.who, lines=False)
-    who = name + ("" if recorded.verified else " (not verified)")
+    who = shown_name(name, verified=recorded.verified)
     follows = for_people(_follows(client, recorded), lines=False)
     print(f"plan {recorded.plan} {what} by {who}. {follows} See: sre-agent incidents show {recorded.incident}")
 
