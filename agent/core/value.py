@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, PlainSerializer
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, PlainSerializer, ValidationError
 
 Moment = Annotated[AwareDatetime, PlainSerializer(datetime.isoformat, return_type=str, when_used="json")]
 """A time with its offset, in JSON such as ``2026-11-21T03:00:00+00:00``."""
@@ -38,6 +38,11 @@ class Value(BaseModel):
         """Return a copy with some fields replaced, validated like a new value."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return type(self)(**(fields | changes))
+
+
+def mistakes_of(error: ValidationError) -> tuple[str, ...]:
+    """Return each mistake of what is no such value: the field and what it should be, not what was given."""
+    return tuple(f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in error.errors())
 
 
 def canonical(data: Any) -> bytes:

@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 from pydantic import ValidationError
 
 from agent.core.sweep.cell import Cell, RequestRow
-from agent.core.value import Value, canonical
+from agent.core.value import Value, canonical, mistakes_of
 from agent.errors import InputRejected
 from agent.strict_json import read_object
 
@@ -66,6 +66,4 @@ def _rows(raw: bytes, kind: type[_Row], name: str) -> Iterator[_Row]:
         try:
             yield kind.model_validate(found)
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(str(part) for part in first["loc"])
-            raise InputRejected(f"the {what} was not read", why=f"{place}: {first['msg']}", hint=_HINT) from error
+            raise InputRejected(f"the {what} was not read", why=mistakes_of(error)[0], hint=_HINT) from error

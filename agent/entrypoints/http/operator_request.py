@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
-from agent.core.value import Value
+from agent.core.value import Value, mistakes_of
 from agent.entrypoints.http.application import RawResponse, refusal
 from agent.entrypoints.http.authenticator import Principal, Unauthenticated
 from agent.entrypoints.http.decide_service import DecideService, Replayed
@@ -66,7 +66,7 @@ def mistakes(error: ValueError) -> str:
     """Return what is wrong with an input, field by field."""
     if not isinstance(error, ValidationError):
         return str(error)[:200]
-    return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())[:500]
+    return "; ".join(mistakes_of(error))[:500]
 
 
 def refusal_of(error: SreError) -> RawResponse:

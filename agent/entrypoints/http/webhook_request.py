@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError
 
 from agent.core.decision.decision import Choice
 from agent.core.decision.signed_request import Signed, Unsigned, check_standard
-from agent.core.value import Moment, Value
+from agent.core.value import Moment, Value, mistakes_of
 from agent.errors import InputRejected
 from agent.strict_json import read_object
 
@@ -82,8 +82,8 @@ def read_webhook_decision(
     try:
         envelope = WebhookAnswer.model_validate(read_object(body, what="decision", limit=BODY_LIMIT))
     except ValidationError as error:
-        rows = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise InputRejected("the decision was not read", why=rows[:500], hint=_HINT) from error
+        why = "; ".join(mistakes_of(error))[:500]
+        raise InputRejected("the decision was not read", why=why, hint=_HINT) from error
     return WebhookDecision(signed=signed, sender=sender, data=envelope.data)
 
 

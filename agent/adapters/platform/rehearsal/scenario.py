@@ -16,7 +16,7 @@ from agent.adapters.logs.file import timed_lines
 from agent.core.change.verification import Check
 from agent.core.service.container_args import flag_map, served_model
 from agent.core.service.serving import Probe, ServingConfig, Traffic
-from agent.core.value import Value
+from agent.core.value import Value, mistakes_of
 from agent.errors import InputRejected
 from agent.ports.logs import LogLine
 
@@ -283,8 +283,7 @@ def load_scenario(path: Path) -> Scenario:
     except tomllib.TOMLDecodeError as error:
         raise _rejected(path, f"not TOML: {error}") from error
     except ValidationError as error:
-        mistakes = (f"{'.'.join(str(p) for p in e['loc'])}: {e['msg']}" for e in error.errors())
-        raise _rejected(path, "; ".join(mistakes)) from error
+        raise _rejected(path, "; ".join(mistakes_of(error))) from error
 
 
 def moment(entry: Mapping[str, Any]) -> datetime:

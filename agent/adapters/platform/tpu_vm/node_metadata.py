@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from agent.adapters.platform.rehearsal.template import Template
-from agent.core.value import Value, canonical, digest
+from agent.core.value import Value, canonical, digest, mistakes_of
 from agent.errors import InputRejected
 from agent.strict_json import read_object
 
@@ -120,6 +120,4 @@ def _read(kind: type[_V], text: str, name: str, **defaults: object) -> _V:
     try:
         return kind.model_validate(defaults | found)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InputRejected(f"the metadata {name!r} was not read", why=f"{where}: {first['msg']}", hint=hint) from error
+        raise InputRejected(f"the metadata {name!r} was not read", why=mistakes_of(error)[0], hint=hint) from error

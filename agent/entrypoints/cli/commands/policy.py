@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError
 
 from agent.core.decision.limit_use import limit_uses
 from agent.core.plan.action import Action
-from agent.core.value import Value
+from agent.core.value import Value, mistakes_of
 from agent.errors import InputRejected, SreError
 from agent.presentation.policy_explanation import Row, Subject, explain, is_allowed, subject_of_plan, subject_of_request
 
@@ -148,8 +148,9 @@ def _of_file(path: Path) -> Subject:
     try:
         asked = _Request.model_validate(read_object(raw, what="request", limit=FILE_LIMIT, hint=_HINT))
     except ValidationError as error:
-        rows = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise InputRejected(f"{str(path)!r} was not read", why=rows[:500], hint=_HINT) from error
+        raise InputRejected(
+            f"{str(path)!r} was not read", why="; ".join(mistakes_of(error))[:500], hint=_HINT
+        ) from error
     return Subject(service=asked.service, actions=asked.actions, asker=asked.asker or "somebody")
 
 

@@ -7,7 +7,7 @@ from flask import Flask, Response, request
 from pydantic import Field, ValidationError
 
 from agent.core.decision.audit import AuditRow, Soundness, Verified, verify
-from agent.core.value import Value
+from agent.core.value import Value, mistakes_of
 from agent.entrypoints.console.control_access import ControlAccess
 from agent.entrypoints.console.page_context import PageContext, page, who_asks
 from agent.errors import InputRejected
@@ -119,7 +119,7 @@ def _asked() -> _Asked:
     try:
         return _Asked.model_validate({name: value for name, value in given.items() if value})
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())[:300]
+        wrong = "; ".join(mistakes_of(error))[:300]
         raise InputRejected("the record was not read", why=wrong, hint="go back to the first page") from error
 
 
