@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -16,6 +17,7 @@ _IDENTITY = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _ROUTING_KEY = re.compile(r"[A-Za-z0-9]{16,64}")
 _KMS = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+/cryptoKeyVersions/[0-9]+")
 
+_N = TypeVar("_N", int, float)
 
 SIGNING_CHARS = 16  # the least length of a signing secret
 
@@ -26,9 +28,17 @@ class Mistake(ValueError):
 
 def number(least: float, most: float) -> Callable[[str], float]:
     """Return the reader of a number between two bounds, both included."""
+    return _between(float, least, most)
 
-    def read(raw: str) -> float:
-        if not least <= (value := float(raw)) <= most:
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """Return the reader of a whole number between two bounds, both included."""
+    return _between(int, least, most)
+
+
+def _between(kind: Callable[[str], _N], least: _N, most: _N) -> Callable[[str], _N]:
+    def read(raw: str) -> _N:
+        if not least <= (value := kind(raw)) <= most:
             raise ValueError(raw)
         return value
 
@@ -36,17 +46,6 @@ def number(least: float, most: float) -> Callable[[str], float]:
 
 
 seconds = number(1e-6, 1e9)
-
-
-def whole(least: int, most: int) -> Callable[[str], int]:
-    """Return the reader of a whole number between two bounds, both included."""
-
-    def read(raw: str) -> int:
-        if not least <= (value := int(raw)) <= most:
-            raise ValueError(raw)
-        return value
-
-    return read
 
 
 def one_of(*words: str) -> Callable[[str], str]:

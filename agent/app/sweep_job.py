@@ -117,8 +117,7 @@ def check_server(subject: Subject, key: str) -> str:
     if reply.status in {401, 403}:
         hint = "name its key: --api-key-name NAME, as in SERVICE_API_KEYS"
         raise InputRejected(what, why=f"it refuses the key (HTTP {reply.status})", hint=hint)
-    rows = reply.body.get("data")
-    names = [str(row.get("id")) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    names = reply.models
     if reply.status != 200 or not names:
         raise DependencyFailed(
             what,

@@ -22,3 +22,9 @@ class ProbeReply(Value):
     headers: Mapping[str, str]
     body: dict[str, Any]
     at: datetime | None = None
+
+    @property
+    def models(self) -> list[str]:
+        """Names in an OpenAI-compatible list of models; empty where the body is none."""
+        rows = self.body.get("data")
+        return [str(row.get("id")) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []

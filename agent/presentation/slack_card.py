@@ -253,8 +253,7 @@ def _asking(incident: Incident, plan: Plan, console_url: str) -> list[Block]:
         elements.append(approve)
         elements += _special(incident, plan, value)
     elements.append(button("Reject", REJECT, value=value, style="danger"))
-    if console_url.startswith(("https://", "http://")):
-        elements.append(button("Details", DETAILS, url=f"{console_url.rstrip('/')}/plans/{plan.id}"))
+    elements += details_button(console_url, f"plans/{plan.id}")
     asked = f"*Until {stamp}.* {slack_mrkdwn(plan.if_unanswered, limit=500)}"
     if not may_apply:
         asked += " This is a replay: it changes nothing, so it cannot be approved."
@@ -307,6 +306,13 @@ def button(label: str, action: str, *, value: str = "", style: str = "", url: st
     """Return a button; an empty value, style or address is left out."""
     made: Block = {"type": "button", "action_id": action, "text": _plain(label)}
     return made | {k: v for k, v in (("value", value), ("style", style), ("url", url)) if v}
+
+
+def details_button(console_url: str, path: str) -> list[Block]:
+    """Return the button that opens a page of the console; none where the console has no address."""
+    if not console_url.startswith(("https://", "http://")):
+        return []
+    return [button("Details", DETAILS, url=f"{console_url.rstrip('/')}/{path}")]
 
 
 def _plain(text: str) -> Block:

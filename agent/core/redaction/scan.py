@@ -125,14 +125,14 @@ class Scanner:
         Returns:
             Spans in bytes, widened to whole letters. Time is linear in the length, with a factor bounded by the rules.
         """
-        found = list(self._formats(data, across_only=False))
-        found += self._assignments.named(data)
-        return drop_marked(data, merge_spans(widen_to_characters(data, span) for span in found))
+        return self._spans(data, across_only=False)
 
     def glued(self, data: bytes) -> list[Span]:
         """Return spans of what may stand halved in two entries, for entries that were joined without a line end."""
-        found = list(self._formats(data, across_only=True))
-        found += self._assignments.named(data)
+        return self._spans(data, across_only=True)
+
+    def _spans(self, data: bytes, *, across_only: bool) -> list[Span]:
+        found = [*self._formats(data, across_only=across_only), *self._assignments.named(data)]
         return drop_marked(data, merge_spans(widen_to_characters(data, span) for span in found))
 
     def _formats(self, data: bytes, *, across_only: bool) -> Iterator[Span]:

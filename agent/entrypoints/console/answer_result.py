@@ -102,7 +102,9 @@ def failed(  # noqa: PLR0911 - one page for each thing that stands in the way
         return _changed(f"Plan {incident.plan.ordinal} has taken the place of plan {plan.ordinal}.")
     if isinstance(error, InputRejected | PolicyRefused):
         why, hint = (f"{words[:1].upper()}{words[1:]}." for words in (error.why, error.hint))
-        return wrong_person(why, hint=hint) if barred else _not_now(why, hint)
+        if barred:
+            return wrong_person(why, hint=hint)
+        return _refused("Not taken", "Your answer was not taken", why, hint)
     return not_recorded(error)
 
 
@@ -118,26 +120,11 @@ def not_taken(plan: Plan, end: PlanEnd, incident: Incident, now: datetime) -> Re
 
 def wrong_person(why: str, *, hint: str = "") -> Result:
     """Return the page for somebody who may not decide here."""
-    return Result(
-        status=403,
-        label="Not allowed",
-        title="Your answer does not count here",
-        says=f"{why} {NOTHING_FOLLOWED}",
-        hint=hint,
-        tone=Tone.BAD,
-    )
+    return _refused("Not allowed", "Your answer does not count here", why, hint)
 
 
-def _not_now(why: str, hint: str) -> Result:
-    """Return the page for somebody who may decide, but not now, with the reason."""
-    return Result(
-        status=403,
-        label="Not taken",
-        title="Your answer was not taken",
-        says=f"{why} {NOTHING_FOLLOWED}",
-        hint=hint,
-        tone=Tone.BAD,
-    )
+def _refused(label: str, title: str, why: str, hint: str) -> Result:
+    return Result(status=403, label=label, title=title, says=f"{why} {NOTHING_FOLLOWED}", hint=hint, tone=Tone.BAD)
 
 
 def not_recorded(error: SreError) -> Result:

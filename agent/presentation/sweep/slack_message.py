@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from agent.core.sweep.sweep import Sweep
 from agent.core.text.safe_text import slack_code, slack_mrkdwn
-from agent.presentation.slack_card import DETAILS, button, header, section
+from agent.presentation.slack_card import button, details_button, header, section
 from agent.presentation.sweep.plan_text import plan_lines
 
 APPROVE_SWEEP: Final = "sre_sweep_approve"
@@ -32,9 +32,8 @@ def sweep_message(
     buttons = [
         button("Approve", APPROVE_SWEEP, value=value, style="primary"),
         button("Reject", REJECT_SWEEP, value=value, style="danger"),
+        *details_button(console_url, f"sweeps/{request.id}"),
     ]
-    if console_url.startswith(("https://", "http://")):
-        buttons.append(button("Details", DETAILS, url=f"{console_url.rstrip('/')}/sweeps/{request.id}"))
     plan = redact("\n".join(plan_lines(sweep)))
     actions = {"type": "actions", "block_id": f"sre_{request.id}"[:255], "elements": buttons}
     return {

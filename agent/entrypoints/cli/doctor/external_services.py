@@ -64,11 +64,9 @@ def _endpoint(settings: Settings, url: str, clocks: Clocks) -> Finding:
         return bad(check, f"it answers {reply.status}", "set MODEL_API_KEY, or let this account call the service")
     if reply.status != 200:
         return bad(check, f"it answers {reply.status} to /models", "does the address end in /v1?")
-    rows = reply.body.get("data")
-    served = [str(m.get("id")) for m in rows if isinstance(m, dict)] if isinstance(rows, list) else []
-    if settings.model_name and settings.model_name not in served:
-        return bad(check, f"it serves {served}, not {settings.model_name!r}", "correct MODEL_NAME")
-    return good(check, f"serves {', '.join(served) or 'a model'}")
+    if settings.model_name and settings.model_name not in reply.models:
+        return bad(check, f"it serves {reply.models}, not {settings.model_name!r}", "correct MODEL_NAME")
+    return good(check, f"serves {', '.join(reply.models) or 'a model'}")
 
 
 def slack(settings: Settings, clocks: Clocks, *, base: str = SLACK) -> Iterator[Finding]:
