@@ -16,7 +16,7 @@ from agent.core.sweep.grant import VALID, SweepGrant, SweepRequest, check_signed
 from agent.core.value import Value
 from agent.errors import PolicyRefused
 from agent.ports.stage_context import StageContext
-from agent.stages.shared.approval import person_of
+from agent.stages.shared.approval import person_of, unproven_refusal
 from agent.stages.shared.database_pair import put_on_record
 from agent.stages.shared.freezes import freezes_at
 from agent.stages.shared.kill_switch import changes_stopped
@@ -252,11 +252,7 @@ def _refusal_of_unproven(
     who = approver.who
     if not context.local or approver.channel not in _LOCAL:
         return f"nothing proves that {who!r} is who it says"
-    if required.groups:
-        named = " and ".join(" or ".join(repr(group) for group in row) for row in required.groups)
-        return f"policy.toml asks for a member of {named}, and nothing proves that {who!r} is one"
-    same = who.casefold() == request.asker.casefold()
-    return f"{who!r} asked for it, and who asks does not approve" if same and not own else ""
+    return unproven_refusal(required, who=who, asked_by=request.asker, may_self_approve=own)
 
 
 def _frozen(context: StageContext, request: SweepRequest, now: datetime) -> str:

@@ -46,9 +46,9 @@ def refusal_of_decider(
     )
     if not person.verified:
         unproven = _unproven_here(context, person)
-        if unproven:
+        if unproven or answer is Choice.REJECT:
             return unproven
-        return "" if answer is Choice.REJECT else _unproven(plan, required, who=who, may_self_approve=may_self_approve)
+        return unproven_refusal(required, who=who, asked_by=plan.asked_by, may_self_approve=may_self_approve)
     return _proven(context, plan, required, answer=answer, channel=channel, who=who, may_self_approve=may_self_approve)
 
 
@@ -94,11 +94,19 @@ def _proven(
     return ""
 
 
-def _unproven(plan: Plan, required: Requirement, *, who: str, may_self_approve: bool) -> str:
+def unproven_refusal(required: Requirement, *, who: str, asked_by: str | None, may_self_approve: bool) -> str:
+    """Return why somebody whom nothing proves may not approve, or nothing.
+
+    Args:
+        required: By the policy.
+        who: The name that they give.
+        asked_by: Who asked for it; None where nobody did.
+        may_self_approve: Whether who asked may approve.
+    """
     if required.groups:
         named = " and ".join(" or ".join(repr(g) for g in row) for row in required.groups)
         return f"policy.toml asks for a member of {named}, and nothing proves that {who!r} is one"
-    if plan.asked_by is not None and plan.asked_by.casefold() == who.casefold() and not may_self_approve:
+    if asked_by is not None and asked_by.casefold() == who.casefold() and not may_self_approve:
         return f"{who!r} asked for it, and who asks does not approve"
     return ""
 

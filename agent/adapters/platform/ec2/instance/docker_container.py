@@ -31,6 +31,7 @@ from agent.adapters.platform.ec2.instance.effect_ledger import (
     kernel_rows,
     ledger,
     paged,
+    require_expected,
 )
 from agent.adapters.platform.ec2.instance.local_server import exchange, gpus, healthy
 from agent.adapters.platform.ec2.instance.unit_files import sha
@@ -110,11 +111,7 @@ def change_container(asked: Json) -> Json:
         seen = found_container(asked)
         in_time(asked)
         now = {"others": seen.others, "text": sha(seen.text), "generation": book["generation"]}
-        if now != asked["expects"]:
-            what = ", ".join(name for name in now if now[name] != asked["expects"][name])
-            raise Refused("conflict", f"the container changed since it was read ({what})")
-        if any(e["revision"] == asked["revision"] for e in book["effects"]):
-            raise Refused("conflict", f"revision {asked['revision']!r} exists and is not of this effect")
+        require_expected(asked, book, now, "the container changed since it was read")
         entry = {"key": asked["key"], "revision": asked["revision"], "incident": asked["incident"],
                  "generation": asked["generation"], "others": now["others"], "holds": sha(asked["text"]),
                  "before": now["text"], "text": asked["text"], "prior": seen.said["Id"], "former": book["generation"],

@@ -61,6 +61,15 @@ def ledger(asked: Json) -> Iterator[Json]:
             keep(asked, book)
 
 
+def require_expected(asked: Json, book: Json, now: Json, changed: str) -> None:
+    """Refuse what was planned for another state, which ``changed`` says, and a revision's name that is taken."""
+    if now != asked["expects"]:
+        what = ", ".join(name for name in now if now[name] != asked["expects"][name])
+        raise Refused("conflict", f"{changed} ({what})")
+    if any(e["revision"] == asked["revision"] for e in book["effects"]):
+        raise Refused("conflict", f"revision {asked['revision']!r} exists and is not of this effect")
+
+
 def keep(asked: Json, book: Json) -> None:
     """Write the ledger whole; hold the lock."""
     write(Path(asked["state"]) / f"{asked['ledger']}.json", json.dumps(book, indent=1), 0o600)

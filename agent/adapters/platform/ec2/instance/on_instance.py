@@ -34,6 +34,7 @@ from agent.adapters.platform.ec2.instance.effect_ledger import (
     kernel_rows,
     ledger,
     paged,
+    require_expected,
     run,
     write,
 )
@@ -143,11 +144,7 @@ def change(asked: Json) -> Json:
         files = Files(said, asked)
         in_time(asked)
         now = {"others": files.others, "text": sha(files.text or ""), "generation": book["generation"]}
-        if now != asked["expects"]:
-            what = ", ".join(name for name in now if now[name] != asked["expects"][name])
-            raise Refused("conflict", f"its files changed since they were read ({what})")
-        if any(e["revision"] == asked["revision"] for e in book["effects"]):
-            raise Refused("conflict", f"revision {asked['revision']!r} exists and is not of this effect")
+        require_expected(asked, book, now, "its files changed since they were read")
         if files.later:
             raise Refused("refused", f"drop-ins are read behind ours and would win: {', '.join(files.later)}")
         entry = {"key": asked["key"], "revision": asked["revision"], "incident": asked["incident"],
