@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agent.fit.flags.flags import Flags
+from agent.fit.memory.batch import Effective
 from agent.fit.model_and_hardware import (
     LINEAR_GROUPS,
     AcceleratorFacts,
@@ -23,6 +24,13 @@ _SCALES = 2 / 128
 _LOADED = {"fp8": ("fp8", 1.0005), "bitsandbytes": ("bnb-4bit", 0.5625)}
 """By ``--quantization``: how linear layers are kept that were quantised while loading, and the bytes of a parameter
 with its scales. Those of bitsandbytes are unpacked to 32 bits for each 64."""
+
+_FEW_GRAPHS = 16
+"""Largest captured size at which graphs of NVFP4 experts were seen to take no more; at the default they took much."""
+
+_WORKSTATION = (12, 0)
+_TRITON_FROM = (0, 12)
+"""0.11.2 served gpt-oss on Hopper by Marlin, whose padding its 65.97 GiB show, 0.14.1 by Triton (64.38 GiB)."""
 
 _TRITON_PADDING = (1, 64)
 _ROW_PADDING, _PADDED_MULTIPLE = 256, 512
@@ -71,6 +79,28 @@ def is_counted_while_loading(model: ModelFacts, accelerator: AcceleratorFacts, f
     plain = all(layer.recurrent is None and not layer.experts for layer in model.layers)
     text = model.vision is None and model.audio is None
     return flags.quantization == "bitsandbytes" and plain and text and accelerator.supports(_NATIVE_BF16)
+
+
+def beside_narrow_experts(model: ModelFacts, accelerator: AcceleratorFacts, version: str, run: Effective) -> str:
+    """What experts in four bits took before 0.19 beside weights and cache that is not modelled; "" where all is.
+
+    GLM 4.7 over four workstation cards left 1.7 of 15.9 GiB (0.15.1, utilisation 0.9). gpt-oss 120B with one sequence
+    ran out of memory on an H100 where 10 GiB are counted for its cache (0.14.1, utilisation 0.97; vLLM issue 33155).
+
+    Args:
+        model: Its experts and how they are stored.
+        accelerator: Which kernels it takes.
+        version: Three numbers, before 0.19.
+        run: How many sizes are captured.
+    """
+    if TensorGroup.EXPERTS not in model.quant.groups or not any(layer.experts for layer in model.layers):
+        return ""
+    if model.quant.scheme == "nvfp4" and accelerator.supports(_WORKSTATION) and run.largest_captured > _FEW_GRAPHS:
+        return "what graphs of NVFP4 experts took here before 0.19, some 9 GiB, is not modelled"
+    on_hopper = (accelerator.compute_capability or (0, 0))[0] == _HOPPER
+    if model.quant.scheme == "mxfp4" and on_hopper and tuple(map(int, version.split("."))) >= _TRITON_FROM:
+        return "what the Triton kernel of MXFP4 experts took here from 0.12 to 0.18 is not modelled"
+    return ""
 
 
 def _quantised_while_loading(model: ModelFacts, scheme: str, bytes_per_param: float) -> ModelFacts:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from agent.errors import InputRejected
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
-from agent.fit.memory.held_by_kernels import is_counted_while_loading
+from agent.fit.memory.held_by_kernels import beside_narrow_experts, is_counted_while_loading
 from agent.fit.memory.kv_cache import BYTE_CACHES, PLAIN_CACHES
 from agent.fit.memory.overheads import is_counted
 from agent.fit.memory.weights import tower_is_built
@@ -35,9 +35,6 @@ _CACHES = PLAIN_CACHES | BYTE_CACHES | {"float32"}
 _DTYPES = frozenset({None, "auto", "bfloat16", "bf16", "float16", "fp16", "half"})
 _KERNEL_BLOCK = 16
 """Blocks are multiples of it on CUDA: vllm/v1/attention/backends/{flash,triton}_attn.py of 0.32, read 2026-11-21."""
-
-_FEW_GRAPHS = 16
-"""Largest captured size at which graphs of NVFP4 experts were seen to take no more; at the default they took much."""
 
 _UNNAMED = {
     True: ("layers beside the decoder have a name that tells no tower: they may be loaded still",),
@@ -221,8 +218,8 @@ def _judge_dated(
     pages = {layer.kv_heads * layer.head_dim for layer in model.layers if layer.owns_kv and layer.kv_heads}
     if not rules.equalises_pages and AttentionKind.SLIDING in kinds and len(pages) > 1:
         findings.refusals.append(f"layers whose caches differ in size need vLLM 0.12, not {version}")
-    if _graphs_narrow_experts(model, accelerator, run):
-        findings.left_out.append("what graphs of NVFP4 experts took here before 0.19, some 9 GiB, is not modelled")
+    if beside := beside_narrow_experts(model, accelerator, version, run):
+        findings.left_out.append(beside)
     if not rules.takes_pool_size and flags.kv_cache_memory_bytes is not None:
         findings.flag_refusals.append(f"vLLM {version} has no --kv-cache-memory-bytes; 0.10.2 has")
     if not rules.has_v0_engine:
@@ -242,13 +239,6 @@ def _judge_dated(
     )
 
 
-def _graphs_narrow_experts(model: ModelFacts, accelerator: AcceleratorFacts, run: Effective) -> bool:
-    """GLM 4.7 over four workstation cards left 1.7 of 15.9 GiB beside weights and pool (0.15.1, utilisation 0.9)."""
-    has_experts = TensorGroup.EXPERTS in model.quant.groups and any(layer.experts for layer in model.layers)
-    on_workstation = accelerator.kind is AcceleratorKind.CUDA and accelerator.supports(_WORKSTATION)
-    return model.quant.scheme == "nvfp4" and has_experts and on_workstation and run.largest_captured > _FEW_GRAPHS
-
-
 def _judge_lengths(model: ModelFacts, flags: Flags, run: Effective, needs: Needs, findings: _Findings) -> None:
     if run.max_model_len > model.max_position:
         findings.refusals.append(
@@ -256,9 +246,8 @@ def _judge_lengths(model: ModelFacts, flags: Flags, run: Effective, needs: Needs
         )
     if flags.enable_chunked_prefill is False and run.max_num_batched_tokens < run.max_model_len:
         findings.refusals.append("without chunked prefill max_num_batched_tokens must reach max_model_len")
-    if run.max_num_batched_tokens < run.max_num_seqs:
-        under = f"max_num_batched_tokens {run.max_num_batched_tokens} is under max_num_seqs {run.max_num_seqs}"
-        findings.refusals.append(under)
+    if (batch := run.max_num_batched_tokens) < run.max_num_seqs:
+        findings.refusals.append(f"max_num_batched_tokens {batch} is under max_num_seqs {run.max_num_seqs}")
     if needs.context_tokens is not None and not run.auto_length and needs.context_tokens > run.max_model_len:
         findings.refusals.append(
             f"the needed context of {needs.context_tokens} is over max_model_len {run.max_model_len}"

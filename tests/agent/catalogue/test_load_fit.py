@@ -98,6 +98,23 @@ def test_names_find_their_architecture_and_storage(catalogue, name, size, scheme
     assert (facts.size, facts.quant.scheme) == (size, scheme)
 
 
+@pytest.mark.parametrize(
+    ("name", "gib"),
+    [
+        ("google/medgemma-27b-text-it", 50.31),
+        ("google/medgemma-27b-it", 51.10),
+        ("nvidia/Llama-3_3-Nemotron-Super-49B-v1", 92.88),
+        ("OpenGVLab/InternVL3-8B", 14.80),
+        ("zai-org/GLM-4.1V-9B-Thinking", 19.17),
+        ("mistralai/Pixtral-12B-2409", 23.62),
+        ("LiquidAI/LFM2.5-1.2B-Instruct", 2.18),
+    ],
+)
+def test_towers_and_empty_layers_are_part_of_the_size_where_there_are_any(catalogue, name, gib):
+    """Of two Gemmas for medicine one has no tower; of Nemotron's layers 31 have no attention."""
+    assert (catalogue.models.find(name).checkpoint_bytes or 0) / 2**30 == pytest.approx(gib, abs=0.02)
+
+
 def test_a_storage_taken_from_the_name_is_an_assumption_with_a_margin(catalogue):
     facts = catalogue.models.find("someone/Llama-3.1-8B-Instruct-AWQ")
     assert facts.quant.uncertainty >= 0.03

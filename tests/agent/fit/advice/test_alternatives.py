@@ -35,6 +35,14 @@ def test_the_same_size_stored_smaller_comes_first_the_publishers_own_before_stra
     assert len({(model.size, model.quant.scheme) for model in others}) == len(others)
 
 
+def test_a_later_generation_of_the_same_size_is_no_alternative():
+    """GLM 4 9B of 2025 has the parameters of its older twin, and a norm more: it is another model."""
+    for name in ("zai-org/glm-4-9b-chat", "zai-org/GLM-4-32B-0414"):
+        found = {setup.model.name for setup in other_checkpoints(made(name), MARKET)}
+        assert ("zai-org/GLM-4-9B-0414" in found) is name.endswith("0414")
+        assert "zai-org/glm-4-9b-chat" not in found
+
+
 def test_offload_does_not_follow_to_a_checkpoint_that_may_not_need_it():
     flags = "--cpu-offload-gb 14 --max-model-len 8192"
     others = list(other_checkpoints(made("google/gemma-4-31B-it-qat-w4a16-ct", flags), MARKET))

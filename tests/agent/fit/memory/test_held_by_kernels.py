@@ -66,3 +66,19 @@ def test_bytes_that_were_read_are_quantised_while_loading_as_counted_ones_are(na
     )
     assert read.weights_bytes.best == pytest.approx(counted.weights_bytes.best, rel=0.002)
     assert (read.fits, read.reason) == (counted.fits, counted.reason)
+
+
+@pytest.mark.parametrize(
+    ("card", "vllm", "fits"),
+    [
+        ("nvidia-h100-80gb", "0.14.1", None),
+        ("nvidia-h100-80gb", "0.11.2", True),
+        ("nvidia-h100-80gb", "0.25.1", True),
+        ("nvidia-a100-80gb", "0.14.1", True),
+    ],
+)
+def test_experts_in_mxfp4_are_a_doubt_on_hopper_from_0_12_to_0_18(card, vllm, fits):
+    """Recorded: gpt-oss 120B ran on an H100 by 0.11.2 and ran out of memory by 0.14.1, with one sequence."""
+    flags = parse_flags("--gpu-memory-utilization 0.97 --max-num-seqs 1 --max-model-len 5120")
+    model, device = CATALOGUE.models.find("openai/gpt-oss-120b"), CATALOGUE.accelerator(card)
+    assert predict(model, device, 1, flags, CATALOGUE.rules(vllm)).fits is fits

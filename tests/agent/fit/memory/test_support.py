@@ -310,11 +310,15 @@ def test_what_a_version_does_not_have_is_never_said_to_fit(ask, model, older, fi
 
 
 def test_an_architecture_that_is_younger_than_the_oldest_rules_says_since_when(catalogue):
-    """Those of 0.8.0's own registry need not; its names are listed here, read 2026-11-23."""
+    """Those of 0.8.0's own registry need not; its names are listed here, read 2026-11-24."""
     old = {
-        "CohereForCausalLM", "DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM",
-        "GemmaForCausalLM", "Gemma3ForConditionalGeneration", "GlmForCausalLM", "GraniteForCausalLM", "LlamaForCausalLM",
-        "Mistral3ForConditionalGeneration", "MistralForCausalLM", "MixtralForCausalLM", "Phi3ForCausalLM",
-        "Qwen2ForCausalLM", "Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration",
+        "CohereForCausalLM", "DeciLMForCausalLM", "DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM",
+        "ExaoneForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM", "Gemma3ForConditionalGeneration",
+        "GemmaForCausalLM", "GlmForCausalLM", "GraniteForCausalLM", "InternLM2ForCausalLM", "InternVLChatModel",
+        "LlamaForCausalLM", "LlavaForConditionalGeneration", "Mistral3ForConditionalGeneration", "MistralForCausalLM",
+        "MixtralForCausalLM", "OPTForCausalLM", "Olmo2ForCausalLM", "OlmoeForCausalLM", "Phi3ForCausalLM",
+        "PhiMoEForCausalLM", "PixtralForConditionalGeneration", "QWenLMHeadModel", "Qwen2ForCausalLM",
+        "Qwen2MoeForCausalLM", "Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration",
+        "Starcoder2ForCausalLM",
     }  # fmt: skip
     assert {model.architecture for model in catalogue.models.entries if not model.min_vllm} <= old
