@@ -1,16 +1,15 @@
 """The data on platforms: shapes with prices, load rates, probe limits; read whole, checked, and passed on as values."""
 
-from __future__ import annotations
-
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from importlib import resources
-from math import isfinite
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
+
+from pydantic import ConfigDict, Field
 
 from agent.catalogue.catalogue_file import Mistakes, read_table
+from agent.core.value import Value
 from agent.fit.bounds import GIB, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.model_and_hardware import ModelFacts
@@ -19,13 +18,13 @@ from agent.fit.speed.platform_start import PlatformStart
 from agent.fit.speed.price import Rates, Shape
 from agent.fit.speed.startup import LoadRate, ProbeLimits, WarmUp, startup_time
 
-_DATE: Final = re.compile(r"20\d\d-[01]\d-[0-3]\d")
-_SHAPE_KEYS: Final = frozenset({
-    "name", "platform", "accelerator", "count", "vcpus", "memory_gib", "usd_per_h", "gpu_usd_per_s", "vcpu_usd_per_s",
-    "gib_usd_per_s", "sleeps", "region", "as_of", "source",
-})  # fmt: skip
 _MB: Final = 10**6
 _Value = TypeVar("_Value")
+
+_Date = Annotated[str, Field(pattern=r"^20\d\d-[01]\d-[0-3]\d$")]
+_Amount = Annotated[float, Field(ge=0)]
+_Limit = Annotated[int | None, Field(ge=0)]
+_Ends = Annotated[tuple[int, int, int], Field(strict=False)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,20 +63,21 @@ def load_platform_catalogue(folder: Any = None) -> PlatformCatalogue:
     """
     root = folder if folder is not None else resources.files("agent.catalogue")
     prices, starts = read_table(root / "prices.toml"), read_table(root / "startup.toml")
-    shapes = _entries(prices, "prices.toml", "shapes", "name", _shape)
-    rates = _entries(starts, "startup.toml", "load_rates", "storage", _rate)
-    limits = _entries(starts, "startup.toml", "probe_limits", "platform", _limits)
-    warm = _entries(
-        {"warm_up": [{"name": "warm_up", **starts.get("warm_up", {})}]}, "startup.toml", "warm_up", "name", _warm
+    shapes = _entries(prices, "prices.toml", "shapes", "name", lambda entry: _Shape(**entry).value())
+    idle = _entries(prices, "prices.toml", "idle", "platform", lambda entry: int(_Idle(**entry).seconds), optional=True)
+    rates = _entries(starts, "startup.toml", "load_rates", "storage", lambda entry: _LoadRate(**entry).value())
+    limits = _entries(starts, "startup.toml", "probe_limits", "platform", lambda entry: _ProbeLimits(**entry).value())
+    begun = _entries(
+        starts, "startup.toml", "starts", "platform", lambda entry: _Start(**entry).value(limits), optional=True
     )
-    idle = _entries(prices, "prices.toml", "idle", "platform", _idle) if "idle" in prices else {}
-    begun = (
-        _entries(starts, "startup.toml", "starts", "platform", partial(_start, limits)) if "starts" in starts else {}
-    )
+    mistakes = Mistakes("startup.toml")
+    with mistakes.of("warm_up"):
+        warm_up = _WarmUp(**starts.get("warm_up", {})).value()
+    mistakes.refuse()
     return PlatformCatalogue(
         shapes=tuple(shapes.values()),
         load_rates=rates,
-        warm_up=warm["warm_up"],
+        warm_up=warm_up,
         probe_limits=limits,
         idle_s=idle,
         starts=begun,
@@ -92,7 +92,13 @@ def bundled_start(platforms: PlatformCatalogue, model: ModelFacts, flags: Flags)
 
 
 def _entries(
-    document: Mapping[str, Any], file: str, key: str, name_key: str, parse: Callable[[Mapping[str, Any]], _Value]
+    document: Mapping[str, Any],
+    file: str,
+    key: str,
+    name_key: str,
+    parse: Callable[[Mapping[str, Any]], _Value],
+    *,
+    optional: bool = False,
 ) -> dict[str, _Value]:
     found: dict[str, _Value] = {}
     mistakes = Mistakes(file)
@@ -104,117 +110,116 @@ def _entries(
         seen.add(name)
         with mistakes.of(name):
             found[name] = parse(entry)
-    if not seen:
+    if not seen and not (optional and key not in document):
         mistakes.found.append(f"it has no {key}")
     mistakes.refuse()
     return found
 
 
-def _shape(entry: Mapping[str, Any]) -> Shape:
-    strange = set(entry) - _SHAPE_KEYS
-    if strange:
-        msg = f"unknown keys {sorted(strange)}"
-        raise ValueError(msg)
-    count, vcpus, memory_gib = (_number(entry, key) for key in ("count", "vcpus", "memory_gib"))
-    if count < 1 or not isinstance(entry["sleeps"], bool):
-        msg = "count must be at least 1 and sleeps a truth"
-        raise ValueError(msg)
-    rates = _rates(entry)
-    memory_bytes = int(memory_gib * GIB)
-    own = _number(entry, "usd_per_h") if "usd_per_h" in entry else None
-    return Shape(
-        name=entry["name"],
-        platform=entry["platform"],
-        accelerator=entry["accelerator"],
-        count=int(count),
-        vcpus=int(vcpus),
-        memory_bytes=memory_bytes,
-        usd_per_h=own if rates is None else rates.usd_per_h(count=int(count), vcpus=vcpus, memory_gib=memory_gib),
-        sleeps=entry["sleeps"],
-        region=entry["region"],
-        as_of=_date(entry["as_of"]),
-        source=_source_text(entry["source"]),
-        rates=rates,
-    )
+class _Sourced(Value):
+    """An entry of a table, with the document that says it."""
+
+    model_config = ConfigDict(strict=True)
+
+    source: str = Field(min_length=8)
 
 
-def _rates(entry: Mapping[str, Any]) -> Rates | None:
-    rates = [key for key in ("gpu_usd_per_s", "vcpu_usd_per_s", "gib_usd_per_s") if key in entry]
-    if not rates:
-        return None
-    if "usd_per_h" in entry:
-        msg = "it has a price and rates, want one of them"
-        raise ValueError(msg)
-    gpu, vcpu, gib = (_number(entry, key) for key in ("gpu_usd_per_s", "vcpu_usd_per_s", "gib_usd_per_s"))
-    return Rates(gpu_usd_per_s=gpu, vcpu_usd_per_s=vcpu, gib_usd_per_s=gib)
+class _Shape(_Sourced):
+    name: str
+    platform: str
+    accelerator: str
+    count: int = Field(ge=1)
+    vcpus: _Amount
+    memory_gib: _Amount
+    usd_per_h: _Amount | None = None
+    gpu_usd_per_s: _Amount | None = None
+    vcpu_usd_per_s: _Amount | None = None
+    gib_usd_per_s: _Amount | None = None
+    sleeps: bool
+    region: str
+    as_of: _Date
+
+    def value(self) -> Shape:
+        rates = self._rates()
+        price = self.usd_per_h
+        if rates is not None:
+            price = rates.usd_per_h(count=self.count, vcpus=self.vcpus, memory_gib=self.memory_gib)
+        return Shape(
+            name=self.name,
+            platform=self.platform,
+            accelerator=self.accelerator,
+            count=self.count,
+            vcpus=int(self.vcpus),
+            memory_bytes=int(self.memory_gib * GIB),
+            usd_per_h=price,
+            sleeps=self.sleeps,
+            region=self.region,
+            as_of=self.as_of,
+            source=self.source,
+            rates=rates,
+        )
+
+    def _rates(self) -> Rates | None:
+        gpu, vcpu, gib = self.gpu_usd_per_s, self.vcpu_usd_per_s, self.gib_usd_per_s
+        if gpu is None and vcpu is None and gib is None:
+            return None
+        if self.usd_per_h is not None:
+            raise ValueError("it has a price and rates, want one of them")
+        if gpu is None or vcpu is None or gib is None:
+            raise ValueError("it has some rates, want gpu_usd_per_s, vcpu_usd_per_s and gib_usd_per_s")
+        return Rates(gpu_usd_per_s=gpu, vcpu_usd_per_s=vcpu, gib_usd_per_s=gib)
 
 
-def _idle(entry: Mapping[str, Any]) -> int:
-    _date(entry["as_of"])
-    _source_text(entry["source"])
-    return int(_number(entry, "seconds"))
+class _Idle(_Sourced):
+    platform: str
+    seconds: _Amount
+    as_of: _Date
 
 
-def _number(entry: Mapping[str, Any], key: str) -> float:
-    value = entry[key]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < 0:
-        msg = f"{key} is {value!r}, want a number of at least 0"
-        raise ValueError(msg)
-    return float(value)
+class _LoadRate(_Sourced):
+    storage: str
+    low_mb_per_s: _Amount
+    best_mb_per_s: _Amount
+    high_mb_per_s: _Amount
+    date: _Date
+
+    def value(self) -> LoadRate:
+        low, best, high = (int(rate * _MB) for rate in (self.low_mb_per_s, self.best_mb_per_s, self.high_mb_per_s))
+        ends = Bounds(low=low, best=best, high=high)
+        return LoadRate(storage=self.storage, bytes_per_s=ends, source=self.source, date=self.date)
 
 
-def _rate(entry: Mapping[str, Any]) -> LoadRate:
-    low, best, high = (int(_number(entry, f"{end}_mb_per_s") * _MB) for end in ("low", "best", "high"))
-    return LoadRate(
-        storage=entry["storage"],
-        bytes_per_s=Bounds(low=low, best=best, high=high),
-        source=_source_text(entry["source"]),
-        date=_date(entry["date"]),
-    )
+class _WarmUp(_Sourced):
+    compile_s: _Ends
+    rest_s: _Ends
+    date: _Date
+
+    def value(self) -> WarmUp:
+        compiled, rest = (Bounds(low=ends[0], best=ends[1], high=ends[2]) for ends in (self.compile_s, self.rest_s))
+        return WarmUp(compile_s=compiled, rest_s=rest, source=self.source)
 
 
-def _warm(entry: Mapping[str, Any]) -> WarmUp:
-    compiled, rest = (Bounds(low=ends[0], best=ends[1], high=ends[2]) for ends in (entry["compile_s"], entry["rest_s"]))
-    return WarmUp(compile_s=compiled, rest_s=rest, source=_source_text(entry["source"]))
+class _ProbeLimits(_Sourced):
+    platform: str
+    max_initial_delay_s: _Limit = None
+    max_period_s: _Limit = None
+    max_failures: _Limit = None
+    max_product_s: _Limit = None
+    date: _Date
+
+    def value(self) -> ProbeLimits:
+        return ProbeLimits(**dict(self))
 
 
-def _limits(entry: Mapping[str, Any]) -> ProbeLimits:
-    keys = ("max_initial_delay_s", "max_period_s", "max_failures", "max_product_s")
-    delay, period, failures, product = (int(_number(entry, key)) if key in entry else None for key in keys)
-    return ProbeLimits(
-        platform=entry["platform"],
-        max_initial_delay_s=delay,
-        max_period_s=period,
-        max_failures=failures,
-        max_product_s=product,
-        source=_source_text(entry["source"]),
-        date=_date(entry["date"]),
-    )
+class _Start(_Sourced):
+    platform: str
+    probe: str | None = None
+    image_gb: _Amount | None = None
+    image_note: str = ""
+    date: _Date
 
-
-def _start(limits: Mapping[str, ProbeLimits], entry: Mapping[str, Any]) -> PlatformStart:
-    if entry.get("probe") not in {None, *limits}:
-        msg = f"probe {entry['probe']!r} is none of {', '.join(sorted(limits))}"
-        raise ValueError(msg)
-    return PlatformStart(
-        platform=entry["platform"],
-        probe=limits[entry["probe"]] if "probe" in entry else None,
-        image_gb=_number(entry, "image_gb") if "image_gb" in entry else None,
-        image_note=entry.get("image_note", ""),
-        source=_source_text(entry["source"]),
-        date=_date(entry["date"]),
-    )
-
-
-def _date(text: Any) -> str:
-    if not isinstance(text, str) or not _DATE.fullmatch(text):
-        msg = f"{text!r} is no date"
-        raise ValueError(msg)
-    return text
-
-
-def _source_text(text: Any) -> str:
-    if not isinstance(text, str) or len(text) < 8:
-        msg = f"{text!r} is no source"
-        raise ValueError(msg)
-    return text
+    def value(self, limits: Mapping[str, ProbeLimits]) -> PlatformStart:
+        if self.probe not in {None, *limits}:
+            raise ValueError(f"probe {self.probe!r} is none of {', '.join(sorted(limits))}")
+        probe = limits[self.probe] if self.probe is not None else None
+        return PlatformStart(**{**dict(self), "probe": probe})

@@ -66,12 +66,12 @@ def test_a_shape_without_price_has_an_unknown_one(tmp_path):
         ("usd_per_h = 1.0", "usd_per_h = nan", "usd_per_h is nan"),
         ("usd_per_h = 1.0", "usd_per_h = true", "usd_per_h is True"),
         ("usd_per_h = 1.0", "usd_per_h = 1.0\ngpu_usd_per_s = 1", "price and rates"),
-        ("usd_per_h = 1.0", "gpu_usd_per_s = 1", "needs 'vcpu_usd_per_s'"),
-        ("usd_per_h = 1.0", "usd_per_hour = 1.0", "unknown keys ['usd_per_hour']"),
-        ('as_of = "2026-08-17"', 'as_of = "last summer"', "is no date"),
-        ('source = "a rate table"', 'source = ""', "is no source"),
-        ("count = 1", "count = 0", "count must be at least 1"),
-        ('region = "r"\n', "", "needs 'region'"),
+        ("usd_per_h = 1.0", "gpu_usd_per_s = 1", "want gpu_usd_per_s, vcpu_usd_per_s and"),
+        ("usd_per_h = 1.0", "usd_per_hour = 1.0", "unknown key 'usd_per_hour'"),
+        ('as_of = "2026-08-17"', 'as_of = "last summer"', "as_of is 'last summer'"),
+        ('source = "a rate table"', 'source = ""', "source is ''"),
+        ("count = 1", "count = 0", "count is 0"),
+        ('region = "r"\n', "", "region is missing"),
     ],
 )
 def test_a_mistake_is_refused_with_the_entrys_name(tmp_path, before, after, why):
@@ -94,6 +94,23 @@ def test_all_mistakes_are_told_at_once(tmp_path):
 def test_an_empty_or_broken_file_is_refused(tmp_path, prices):
     with pytest.raises(InputRejected):
         load(tmp_path, prices)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("max_failures = 30", "max_failure = 30", "container_apps: unknown key 'max_failure'"),
+        ("image_gb = 8", "image_gib = 8", "container_apps: unknown key 'image_gib'"),
+        ("low_mb_per_s = 24.7", "low_mb_per_s = 60", "gcs-fuse: bounds out of order"),
+        ("rest_s = [20, 40, 120]", "rest_s = [20, 40]", "warm_up: rest_s.2 is missing"),
+    ],
+    ids=["limit", "image", "ends", "one end"],
+)
+def test_a_misspelled_limit_is_not_taken_for_none(tmp_path, before, after, why):
+    """A platform without a limit would be one that waits for ever."""
+    with pytest.raises(InputRejected, match=r"startup\.toml") as caught:
+        load(tmp_path, GOOD, STARTUP.replace(before, after, 1))
+    assert why in str(caught.value)
 
 
 def test_a_start_by_a_probe_that_nobody_knows_is_refused(tmp_path):
