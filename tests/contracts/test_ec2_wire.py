@@ -487,9 +487,9 @@ def test_hostile_values_never_reach_a_shell(world):
     assert hostile in {e.value for e in world.platform.describe("gemma").config.env}
     for sent in world.ssm.sent:
         (line,) = sent["Parameters"]["commands"]
-        assert re.fullmatch(r"exec python3 -I -c '[a-z0-9,;().\[\]_ ]+' [A-Za-z0-9+/=]+ [A-Za-z0-9+/=]+", line), line[
-            :200
-        ]
+        assert re.fullmatch(r"exec python3 -I -S -c '[a-z0-9,;().\[\]_ ]+' [A-Za-z0-9+/=]+ [A-Za-z0-9+/=]+", line), (
+            line[:200]
+        )
         assert len(line) < 30_000
     for value in ("${VLLM_API_KEY}", "$VLLM_API_KEY"):
         with pytest.raises(InputRejected, match="systemd would fill it in"):

@@ -145,7 +145,7 @@ def shell_line(asked: Json) -> str:
     """Return the one line that runs the script: program and argument are Base64, whatever they hold."""
     argument = base64.b64encode(json.dumps(asked).encode()).decode()
     program = "import base64,sys,zlib;exec(zlib.decompress(base64.b64decode(sys.argv.pop(1))))"
-    return f"exec python3 -I -c '{program}' {script()} {argument}"
+    return f"exec python3 -I -S -c '{program}' {script()} {argument}"
 
 
 @cache
