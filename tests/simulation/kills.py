@@ -4,6 +4,7 @@ Reads one case a line, writes one outcome a line. The parent opens neither a dat
 cross a fork; each child opens its own.
 """
 
+import gc
 import json
 import os
 import random
@@ -381,6 +382,9 @@ def main() -> None:
         if of_its_kind not in warmed:
             warmed.append(of_its_kind)
             warm(of_its_kind)
+            gc.collect()
+            gc.freeze()  # a child that collects would copy every page that it shares
+            gc.disable()
         print(json.dumps(told(case)), flush=True)
 
 
