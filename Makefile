@@ -10,7 +10,7 @@ EXAMPLE ?= examples/gemma4-26b-l4-startup-probe
 STATE ?= state
 LAB ?= state/lab-model
 PYTEST_ARGS ?=
-QUICK := --dist worksteal -m "not slow and not emulator and not browser and not kube and not built and not mcp"
+QUICK := --sample --dist worksteal -m "not slow and not emulator and not browser and not kube and not built and not mcp"
 # Half of the time of a run is waiting: one worker more than cores, at most eight; with two for each core some waits ran out.
 WORKERS ?= $(shell n=$$((1 + $$(getconf _NPROCESSORS_ONLN))); echo $$((n < 8 ? n : 8)))
 SPREAD := -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
@@ -52,7 +52,7 @@ run: install ## Start the whole service on this machine and show a real recorded
 kube: install ## A real control plane on this machine, a GPU node that is played, a vLLM Deployment that fails, the agent
 	@$(BIN)/python -m tools.kube_rehearsal --port $(PORT)
 
-quick: install ## While editing: the unit tests and the rules of the tree (make quick PYTEST_ARGS=--lf: those that failed)
+quick: install ## While editing: unit tests and the rules of the tree, of long tables every third case (make quick PYTEST_ARGS=--lf: those that failed)
 	@$(BIN)/pytest -n $(WORKERS) $(QUICK) $(PYTEST_ARGS) \
 		tests/agent tests/architecture tests/tools tests/test_outside.py
 

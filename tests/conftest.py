@@ -86,6 +86,10 @@ def end_planes(config):
         kube.rig("control_plane").stop(planes.pop().directory)
 
 
+def pytest_addoption(parser):
+    parser.addoption("--sample", action="store_true", help="run every third case of a test that has many")
+
+
 LEFT = pytest.StashKey[Counter]()  # to CI=true, by rig, and cases of long tables
 
 
@@ -97,6 +101,10 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker("kube")
     if rigs.takes_journeys_alone(config):
         items[:], config.stash[LEFT] = rigs.split(items)
+    elif rigs.takes_samples(config):
+        collected = len(items)
+        items[:] = rigs.sample_of_tables(items)
+        config.stash[LEFT] = Counter({rigs.CASES: collected - len(items)})
     if config.getoption("loadgroup", default=False):
         items.sort(key=order)
 

@@ -1,7 +1,8 @@
 """What a whole run leaves to ``CI=true``: most tests of what starts services of its own, most cases of long tables.
 
 Without ``CI=true`` it has the journeys of each rig, and of a test with more than four cases every third. Whoever names
-a file, a folder, a word or a mark of tests, or those that failed, has all that it names.
+a file, a folder, a word or a mark of tests, or those that failed, has all that it names. ``make quick`` has every third
+case too (``--sample``).
 """
 
 import os
@@ -30,7 +31,8 @@ RIGS = {
 CASES = "cases"
 LONG_TABLE = 4
 ONE_IN = 3
-NAMING = ("keyword", "markexpr", "lf", "failedfirst")  # -k, -m, --lf, --ff
+FAILED = ("lf", "failedfirst")  # --lf, --ff
+NAMING = ("keyword", "markexpr", *FAILED)  # -k, -m
 EVERYTHING = CI or SOAK or bool(os.environ.get("REQUIRE_ALL"))
 
 
@@ -46,6 +48,11 @@ def takes_journeys_alone(config: pytest.Config) -> bool:
         return bool(told["journeys_alone"])
     named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
     return not (EVERYTHING or named or any(config.getoption(option, default=None) for option in NAMING))
+
+
+def takes_samples(config: pytest.Config) -> bool:
+    """Whether a run of named tests asks for ``--sample``; those that failed run again whatever it asks."""
+    return bool(config.getoption("sample")) and not (EVERYTHING or any(config.getoption(name) for name in FAILED))
 
 
 def split(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], Counter[str]]:

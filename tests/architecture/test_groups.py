@@ -106,6 +106,24 @@ def test_whoever_names_tests_has_all_that_they_name(
     assert rigs.takes_journeys_alone(config) is alone
 
 
+@pytest.mark.parametrize(
+    ("words", "sampled"),
+    [((), False), (("--sample",), True), (("--sample", "-m", "not slow"), True), (("--sample", "--lf"), False),
+     (("--sample", "--ff"), False)],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)  # fmt: skip
+def test_what_failed_runs_again_though_samples_are_asked_for(
+    words: tuple[str, ...], sampled: bool, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Else ``make quick PYTEST_ARGS=--lf`` would be green without the case that is to be mended; CI=true tries all."""
+    monkeypatch.setattr(rigs, "EVERYTHING", False)
+    option = request.config._parser.parse_known_args(list(words))
+    config: Any = SimpleNamespace(getoption=lambda name: getattr(option, name))
+    assert rigs.takes_samples(config) is sampled
+    monkeypatch.setattr(rigs, "EVERYTHING", True)
+    assert not rigs.takes_samples(config)
+
+
 @pytest.mark.parametrize(("given", "heard"), [("true", "true"), ("1", ""), ("", "")])
 def test_make_hears_the_value_of_ci_that_the_tests_hear(given: str, heard: str) -> None:
     """``CI=1`` is no ``CI=true``, neither here nor there."""
