@@ -9,7 +9,7 @@ from agent.core.decision.decision import Choice, Person
 from agent.core.plan.plan import Plan
 from agent.entrypoints.console import answer_result
 from agent.entrypoints.console.answer_result import Result
-from agent.entrypoints.console.page_context import PageContext, answer_page, who_asks
+from agent.entrypoints.console.page_context import PageContext, answer_page, plan_or_404, who_asks
 from agent.entrypoints.console.permission import READ_ONLY, may_not_decide
 from agent.entrypoints.console.posted_form import form_refusal, speaker_of
 from agent.errors import DependencyFailed, InputRejected, SreError
@@ -26,9 +26,7 @@ def add_answers(app: Flask, console: PageContext) -> None:
     @app.post("/plans/<plan_id>/decision")
     def decision(plan_id: str) -> AnyResponse:
         person = who_asks(console)
-        plan = console.world.store.plan(plan_id)
-        if plan is None:
-            return answer_page(console, person, answer_result.missing("plan"))
+        plan = plan_or_404(console, plan_id)
         person, refusal = _checked(console, person, plan)
         if refusal is not None:
             return answer_page(console, person, refusal, plan=plan)
@@ -43,16 +41,13 @@ def add_answers(app: Flask, console: PageContext) -> None:
     def nothing_decided(plan_id: str) -> AnyResponse:
         """A link or a preview asks like this: it decides nothing and shows the plan."""
         who_asks(console)
-        if console.world.store.plan(plan_id) is None:
-            return answer_page(console, who_asks(console), answer_result.missing("plan"))
+        plan_or_404(console, plan_id)
         return redirect(f"{request.script_root}/plans/{plan_id}", HTTPStatus.SEE_OTHER)
 
     @app.get("/plans/<plan_id>/answer")
     def answered(plan_id: str) -> AnyResponse:
         person = who_asks(console)
-        plan = console.world.store.plan(plan_id)
-        if plan is None:
-            return answer_page(console, person, answer_result.missing("plan"))
+        plan = plan_or_404(console, plan_id)
         incident = console.world.store.load(plan.incident)
         end = plan_end(plan, incident, console.world.store.timeline(incident.id))
         result = answer_result.taken(plan, end, incident, console.world.clock.now())

@@ -31,7 +31,15 @@ from agent.entrypoints.console.change_form import (
     wrong_of,
 )
 from agent.entrypoints.console.incident_page import WITHDRAWAL
-from agent.entrypoints.console.page_context import PageContext, answer_page, load_or_none, page, viewer_of, who_asks
+from agent.entrypoints.console.page_context import (
+    PageContext,
+    answer_page,
+    load_or_none,
+    not_found,
+    page,
+    viewer_of,
+    who_asks,
+)
 from agent.entrypoints.console.posted_form import form_refusal, form_token, refused
 from agent.entrypoints.console.read_routes import row_of
 from agent.entrypoints.console.service_routes import service_view
@@ -66,17 +74,13 @@ def add_services(app: Flask, console: PageContext, ask: AskChange, preview: Prev
 
     @app.get("/services/<name>")
     def service(name: str) -> Response:
-        watched = console.world.rules.services.watched(name)
-        if watched is None:
-            return answer_page(console, who_asks(console), answer_result.missing("service"))
+        watched = console.world.rules.services.watched(name) or not_found(console, "service")
         return _page(console, _Shown(service=watched))
 
     @app.post("/services/<name>/requests")
     def asked(name: str) -> AnyResponse:
         person = who_asks(console)
-        watched = console.world.rules.services.watched(name)
-        if watched is None:
-            return answer_page(console, person, answer_result.missing("service"))
+        watched = console.world.rules.services.watched(name) or not_found(console, "service")
         foreign = form_refusal(console, person, FORM, name)
         if foreign:
             return answer_page(
@@ -147,7 +151,7 @@ def add_withdrawal(app: Flask, console: PageContext, withdraw: Withdraw) -> None
         person = who_asks(console)
         found = load_or_none(console, request_id)
         if found is None or found.request is None:
-            return answer_page(console, person, answer_result.missing("request"))
+            not_found(console, "request")
         foreign = form_refusal(console, person, WITHDRAWAL, request_id)
         if foreign:
             hint = "Open the page of the request again and withdraw it there."

@@ -11,8 +11,7 @@ from agent.core.decision.decision import Person
 from agent.core.incident.command import OF_A_PLAN, TEXT_CHARS, Command, possible
 from agent.core.incident.incident import Incident
 from agent.core.value import Value
-from agent.entrypoints.console import answer_result
-from agent.entrypoints.console.page_context import PageContext, answer_page, load_or_none, viewer_of, who_asks
+from agent.entrypoints.console.page_context import PageContext, answer_page, incident_or_404, viewer_of, who_asks
 from agent.entrypoints.console.permission import READ_ONLY
 from agent.entrypoints.console.posted_form import failed, form_refusal, form_token, refused, speaker_of
 from agent.errors import SreError
@@ -51,9 +50,7 @@ def add_commands(app: Flask, console: PageContext, carry_out: CarryOut) -> None:
     @app.post("/incidents/<incident_id>/commands")
     def command(incident_id: str) -> AnyResponse:
         person = who_asks(console)
-        found = load_or_none(console, incident_id)
-        if found is None:
-            return answer_page(console, person, answer_result.missing("incident"))
+        found = incident_or_404(console, incident_id)
         wrong = form_refusal(console, person, FORM, incident_id)
         said = request.form.get("command", "")
         if wrong or said not in set(Command):

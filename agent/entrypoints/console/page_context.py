@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
-from flask import Response, g, request
+from flask import Response, abort, g, request
 from jinja2 import Environment
 from markupsafe import Markup
 
@@ -14,7 +14,7 @@ from agent.core.decision.decision import Person
 from agent.core.incident.incident import Incident
 from agent.core.plan.plan import Plan
 from agent.entrypoints.console import forms, guard
-from agent.entrypoints.console.answer_result import Result
+from agent.entrypoints.console.answer_result import Result, missing
 from agent.entrypoints.console.control_access import ControlAccess
 from agent.entrypoints.console.identity import AnyReader, Identity
 from agent.entrypoints.console.incident_page import Viewer, is_asked
@@ -131,6 +131,21 @@ def load_or_none(console: PageContext, incident_id: str) -> Incident | None:
         return console.world.store.load(incident_id)
     except NotFound:
         return None
+
+
+def incident_or_404(console: PageContext, incident_id: str) -> Incident:
+    """Return an incident; where there is none with that id, the request ends with the page that says so."""
+    return load_or_none(console, incident_id) or not_found(console, "incident")
+
+
+def plan_or_404(console: PageContext, plan_id: str) -> Plan:
+    """Return a plan; where there is none with that id, the request ends with the page that says so."""
+    return console.world.store.plan(plan_id) or not_found(console, "plan")
+
+
+def not_found(console: PageContext, what: str) -> NoReturn:
+    """End the request with the page of something that does not exist."""
+    abort(answer_page(console, who_asks(console), missing(what)))
 
 
 def page(

@@ -12,12 +12,11 @@ from agent.core.incident.phase import Phase
 from agent.core.incident.renotify import waits_in
 from agent.core.incident.search import IncidentSearch
 from agent.core.value import Value
-from agent.entrypoints.console import answer_result
 from agent.entrypoints.console.command_routes import command_forms
 from agent.entrypoints.console.guard import FOLLOWS
 from agent.entrypoints.console.incident_page import cause_of, incident_context, is_asked, plan_context
 from agent.entrypoints.console.live_routes import mark_of
-from agent.entrypoints.console.page_context import PageContext, answer_page, load_or_none, page, viewer_of, who_asks
+from agent.entrypoints.console.page_context import PageContext, incident_or_404, page, plan_or_404, viewer_of, who_asks
 from agent.errors import DependencyFailed, InputRejected
 from agent.ports.stage_context import StageContext
 from agent.ports.store import Query
@@ -195,9 +194,7 @@ def add_pages(app: Flask, console: PageContext) -> None:
     @app.get("/incidents/<incident_id>")
     def incident(incident_id: str) -> Response:
         person = who_asks(console)
-        found = load_or_none(console, incident_id)
-        if found is None:
-            return answer_page(console, person, answer_result.missing("incident"))
+        found = incident_or_404(console, incident_id)
         now = max(console.world.clock.now(), found.phase_at)
         live = console.live.of(found, now)
         context = incident_context(console.world, found, viewer_of(console, person), now)
@@ -215,9 +212,7 @@ def add_pages(app: Flask, console: PageContext) -> None:
     @app.get("/plans/<plan_id>")
     def plan(plan_id: str) -> Response:
         person = who_asks(console)
-        found = console.world.store.plan(plan_id)
-        if found is None:
-            return answer_page(console, person, answer_result.missing("plan"))
+        found = plan_or_404(console, plan_id)
         incident = console.world.store.load(found.incident)
         now = max(console.world.clock.now(), incident.phase_at)
         context = plan_context(console.world, incident, found, viewer_of(console, person), now)
@@ -269,10 +264,8 @@ def add_report(app: Flask, console: PageContext) -> None:
     @app.get("/incidents/<incident_id>/report.<any(md, json, html):form>")
     def report(incident_id: str, form: str) -> Response:
         """Download the report of an incident."""
-        person = who_asks(console)
-        found = load_or_none(console, incident_id)
-        if found is None:
-            return answer_page(console, person, answer_result.missing("incident"))
+        who_asks(console)
+        found = incident_or_404(console, incident_id)
         records, kind = console.world.service_records, ReportFormat(form)
         draft = incident_report(
             found,

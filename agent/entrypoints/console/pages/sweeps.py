@@ -7,8 +7,7 @@ from flask import Flask, Response, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from agent.core.decision.decision import Choice, Person
-from agent.entrypoints.console import answer_result
-from agent.entrypoints.console.page_context import PageContext, answer_page, page, viewer_of, who_asks
+from agent.entrypoints.console.page_context import PageContext, answer_page, not_found, page, viewer_of, who_asks
 from agent.entrypoints.console.posted_form import failed, form_refusal, form_token, operator_of, refused
 from agent.errors import NotFound, SreError
 from agent.ports.stage_context import Owner
@@ -43,7 +42,7 @@ def _add_one(app: Flask, console: PageContext) -> None:
         try:
             asked = asked_sweep(console.world, sweep_id)
         except NotFound:
-            return answer_page(console, person, answer_result.missing("sweep"))
+            not_found(console, "sweep")
         return _page(console, person, asked)
 
     @app.post("/sweeps/<sweep_id>/decision")
