@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.adapters.google.rest import GoogleRest
+from agent.core.intake.json_fields import part
 from agent.ports.queued_resources import QueuedResource
 
 
@@ -30,20 +31,15 @@ class CloudTpuQueue:
 
 def _read(row: Mapping[str, Any], zone: str) -> QueuedResource:
     """Source of the fields: https://cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.queuedResources."""
-    specs = _object(row, "tpu").get("nodeSpec")
+    specs = part(row, "tpu").get("nodeSpec")
     nodes = [spec for spec in specs if isinstance(spec, Mapping)] if isinstance(specs, list) else []
-    kinds = {str(_object(spec, "node").get("acceleratorType", "")) for spec in nodes}
+    kinds = {str(part(spec, "node").get("acceleratorType", "")) for spec in nodes}
     return QueuedResource(
         name=str(row.get("name", "")).rpartition("/")[2],
         zone=zone,
-        state=str(_object(row, "state").get("state", "unknown")),
+        state=str(part(row, "state").get("state", "unknown")),
         accelerator_type=", ".join(sorted(kinds - {""})),
         nodes=tuple(str(spec["nodeId"]) for spec in nodes if spec.get("nodeId")),
         spot="spot" in row,
         made_at=str(row.get("createTime", "")),
     )
-
-
-def _object(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = body.get(key)
-    return found if isinstance(found, Mapping) else {}

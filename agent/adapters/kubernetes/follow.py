@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from agent.adapters.kubernetes.client import KubernetesApi
 from agent.adapters.kubernetes.open_streams import OpenStreams
+from agent.core.intake.json_fields import part
 from agent.errors import SreError, StateConflict
 from agent.ports.cluster import Change, Seen
 from agent.strict_json import read_object
@@ -98,7 +99,7 @@ class _Collection:
         It would tell nothing until its versions have caught up, and may use a version twice for different states.
         """
         answer = self._api.get(self._path, query={"limit": "1"} | self._selector)
-        held, stands = self._version, str(_part(answer, "metadata").get("resourceVersion") or "")
+        held, stands = self._version, str(part(answer, "metadata").get("resourceVersion") or "")
         if held.isdecimal() and stands.isdecimal() and int(stands) < int(held):
             log.warning("cluster.restored", path=self._path, held=held, stands=stands)
             self._version = ""
@@ -110,7 +111,7 @@ class _Collection:
         query = {"limit": str(PAGE)} | self._selector
         while True:
             answer = self._api.get(self._path, query=query)
-            head = _part(answer, "metadata")
+            head = part(answer, "metadata")
             for item in answer.get("items") or ():
                 there.add(_of(item, "uid"))
                 self._take(Change(Seen.LISTED, item))
@@ -150,7 +151,7 @@ class _Collection:
         return True
 
     def _event(self, event: Mapping[str, Any]) -> None:
-        kind, item = event.get("type"), _part(event, "object")
+        kind, item = event.get("type"), part(event, "object")
         if kind == "ERROR":
             raise StateConflict(
                 "the watch ended", why=str(item.get("message"))[:500], hint="no action needed: the watch is restarted"
@@ -196,9 +197,4 @@ def _sketch(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _of(item: Mapping[str, Any], key: str) -> str:
-    return str(_part(item, "metadata").get(key) or "")
-
-
-def _part(item: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = item.get(key)
-    return found if isinstance(found, dict) else {}
+    return str(part(item, "metadata").get(key) or "")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from agent.adapters.http.client import HttpClient
+from agent.core.intake.json_fields import part
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, SettingsRejected
 from agent.ports.platform import HINTS
 from agent.strict_json import read_object
@@ -72,7 +73,7 @@ def _cluster(name: str, token: str, container_api: str) -> Mapping[str, Any]:
         raise DependencyFailed(_CANNOT, why=error.why, hint=HINTS[DependencyFailed]) from error
     if answer.status == 200:
         return body
-    says = str(_part(body, "error").get("message") or f"HTTP {answer.status}")[:500]
+    says = str(part(body, "error").get("message") or f"HTTP {answer.status}")[:500]
     if answer.status in {401, 403}:
         raise PolicyRefused(_CANNOT, why=says, hint="give the account roles/container.clusterViewer in that project")
     if answer.status in {400, 404}:
@@ -84,10 +85,10 @@ def _cluster(name: str, token: str, container_api: str) -> Mapping[str, Any]:
 
 def _endpoint(body: Mapping[str, Any]) -> tuple[str, str | None]:
     """Return the host, and the certificate authority where it is not a public one."""
-    dns = _part(_part(body, "controlPlaneEndpointsConfig"), "dnsEndpointConfig")
+    dns = part(body, "controlPlaneEndpointsConfig", "dnsEndpointConfig")
     if dns.get("allowExternalTraffic") is True and isinstance(dns.get("endpoint"), str) and dns["endpoint"]:
         return str(dns["endpoint"]), None
-    host, packed = body.get("endpoint"), _part(body, "masterAuth").get("clusterCaCertificate")
+    host, packed = body.get("endpoint"), part(body, "masterAuth").get("clusterCaCertificate")
     if not isinstance(host, str) or not host or not isinstance(packed, str) or not packed:
         raise DependencyFailed(
             _CANNOT, why="it has no endpoint, or no certificate, yet", hint="wait until the cluster is RUNNING"
@@ -98,11 +99,6 @@ def _endpoint(body: Mapping[str, Any]) -> tuple[str, str | None]:
         raise DependencyFailed(
             _CANNOT, why="its certificate is no base64 of PEM", hint=HINTS[DependencyFailed]
         ) from error
-
-
-def _part(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = body.get(key)
-    return found if isinstance(found, dict) else {}
 
 
 class GoogleTokens:

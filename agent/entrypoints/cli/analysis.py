@@ -14,6 +14,7 @@ from agent.core.incident.correlation import LOUD
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.ends import cloud_run_end, reports_sigterm
+from agent.core.intake.json_fields import part
 from agent.core.intake.log_sample import LogSample, PowerOfTwoCounter
 from agent.core.intake.plain_log import signals_of_text
 from agent.core.intake.signal import Signal
@@ -97,20 +98,15 @@ def _kind(entry: Mapping[str, Any], signature: str | None, text: str) -> tuple[A
     name = entry.get("logName")
     if not isinstance(name, str):
         return (text,)
-    labels = _part(_part(entry, "resource"), "labels")
+    labels = part(entry, "resource", "labels")
     place = (labels.get("service_name"), labels.get("revision_name"), labels.get("pod_name"), labels.get("node_id"))
     if cloud_run_end(text) is not None or reports_sigterm(text):  # each instance ends for itself, asked or not
-        return (name, *map(str, place), str(_part(entry, "labels").get("instanceId")), text[:200])
+        return (name, *map(str, place), str(part(entry, "labels").get("instanceId")), text[:200])
     if signature is None and name.endswith(APP_LOGS):
         return None
     if signature is None and entry.get("severity") not in LOUD:
-        return (name, *map(str, place), str(_part(entry, "httpRequest").get("status", "")), text[:200])
+        return (name, *map(str, place), str(part(entry, "httpRequest").get("status", "")), text[:200])
     return (name, *map(str, place), signature or text[:200])
-
-
-def _part(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = entry.get(key)
-    return found if isinstance(found, Mapping) else {}
 
 
 REST = frozenset({Phase.ASKED, Phase.RESOLVED, Phase.ESCALATED, Phase.SELF_RECOVERED, Phase.CLOSED})

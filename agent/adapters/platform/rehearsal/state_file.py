@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import AwareDatetime, ValidationError
 
@@ -26,6 +27,8 @@ CREATE TABLE IF NOT EXISTS entry (
 );
 CREATE INDEX IF NOT EXISTS entry_at ON entry (at);
 """
+
+_Row = TypeVar("_Row", bound=Value)
 
 
 class ServiceRow(Value):
@@ -152,8 +155,7 @@ class State:
 
     def service(self, name: str) -> ServiceRow | None:
         """Return a service."""
-        found = self._one("SELECT body FROM service WHERE name = ?", name)
-        return ServiceRow.model_validate_json(found) if found is not None else None
+        return self._one(ServiceRow, "SELECT body FROM service WHERE name = ?", name)
 
     def keep_service(self, row: ServiceRow) -> None:
         """Write a service."""
@@ -164,8 +166,7 @@ class State:
 
     def revision(self, name: str) -> RevisionRow | None:
         """Return a revision."""
-        found = self._one("SELECT body FROM revision WHERE name = ?", name)
-        return RevisionRow.model_validate_json(found) if found is not None else None
+        return self._one(RevisionRow, "SELECT body FROM revision WHERE name = ?", name)
 
     def revisions(self, service: str) -> tuple[RevisionRow, ...]:
         """Return the revisions of a service, oldest first."""
@@ -180,13 +181,13 @@ class State:
 
     def operation(self, name: str) -> OperationRow | None:
         """Return an operation."""
-        found = self._one("SELECT body FROM operation WHERE name = ?", name)
-        return OperationRow.model_validate_json(found) if found is not None else None
+        return self._one(OperationRow, "SELECT body FROM operation WHERE name = ?", name)
 
     def effect(self, service: str, effect_key: str) -> OperationRow | None:
         """Return the operation of an effect."""
-        found = self._one("SELECT body FROM operation WHERE service = ? AND effect_key = ?", service, effect_key)
-        return OperationRow.model_validate_json(found) if found is not None else None
+        return self._one(
+            OperationRow, "SELECT body FROM operation WHERE service = ? AND effect_key = ?", service, effect_key
+        )
 
     def running(self) -> tuple[OperationRow, ...]:
         """Return operations that have not ended, oldest first."""
@@ -207,9 +208,9 @@ class State:
             "INSERT OR IGNORE INTO entry VALUES (?, ?, ?, ?)", (entry_id, service, _key(at), json.dumps(body))
         )
 
-    def _one(self, sql: str, *values: str) -> str | None:
+    def _one(self, kind: type[_Row], sql: str, *values: str) -> _Row | None:
         row = self._connection.execute(sql, values).fetchone()
-        return str(row[0]) if row is not None else None
+        return kind.model_validate_json(row[0]) if row is not None else None
 
 
 def _key(at: datetime) -> str:
