@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
-from agent.failures.text.log_text import TRACEBACK, failure_candidates, is_failure_candidate
+from agent.failures.text.log_text import TRACEBACK, failure_candidates, is_error_line, is_failure_candidate
 from agent.failures.text.no_evidence import (
     INTERRUPT,
     MOST_TRACEBACK_LINES,
@@ -22,7 +22,7 @@ from agent.failures.text.no_evidence import (
 from agent.failures.text.phases import STARTING, PhaseMark, Timeline
 from agent.failures.text.pod_starts import PodStarts
 from agent.failures.text.queues import Queues
-from agent.failures.text.streams import pods_of
+from agent.failures.text.streams import body_of, pods_of
 from agent.failures.text.subjects import Subject, subject_at, unit_started_below, unit_told_to_stop
 
 _SAID = frozenset({Role.CAUSE, Role.CONSEQUENCE})
@@ -73,6 +73,11 @@ BESIDE_LINES = 120
 
 AFTER_A_STOP = PASSING | {FailureClass.ENGINE_DEAD, FailureClass.QUEUE_SATURATION, FailureClass.HOST_OOM}
 """What a probe or the platform reports about a server that was asked to end; one that takes too long is killed."""
+
+OF_A_SCRIPT = frozenset(
+    {FailureClass.MODEL_NOT_FOUND, FailureClass.INVALID_FLAG, FailureClass.UNSUPPORTED_ARCHITECTURE}
+)
+"""What a script that prepares a start may say of its own work."""
 
 _NOBODY_LISTENS = re.compile(r"(?i:\bconnection refused|ECONNREFUSED|\[Errno 111\]|\bConnectError\b)")
 """What somebody sees who calls a server before it is up; the hub is not such a server."""
@@ -172,7 +177,14 @@ def standing(
         and not asked.covers(s)
         and not started.covers(s.index)
         and not (_is_refused(s, lines) and timeline.others_start(s.index))
+        and not (_is_guessed(s, lines) and timeline.begins_below(s.index))
     ]
+
+
+def _is_guessed(sighting: Sighting, lines: Sequence[str]) -> bool:
+    """Whether words alone, without a level or an exception, say that something is missing or not supported."""
+    guess = sighting.signature.role is Role.HINT and sighting.signature.failure_class in OF_A_SCRIPT
+    return guess and not is_error_line(body_of(lines[sighting.index]))
 
 
 def _is_refused(sighting: Sighting, lines: Sequence[str]) -> bool:

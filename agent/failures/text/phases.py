@@ -232,6 +232,12 @@ class Timeline:
             return False
         return start.works_by.get(None, _FIRST) > index or self._any_of_own(start, start.works_by, index)
 
+    def begins_below(self, index: int) -> bool:
+        """Whether a server's first banner of all stands below its line: a script before it, which did not stop it."""
+        starts = self._starts.get(self.server(index), [])
+        above = any(start.at[:1] <= [index] if start.at else _FIRST < start.banner_at <= index for start in starts)
+        return not above and any(start.banner_at > index for start in starts)
+
     def others_start(self, index: int) -> bool:
         """Whether the line is of nobody who serves, while one who does had not begun yet, or was still starting."""
         own = self.server(index)

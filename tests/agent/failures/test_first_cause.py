@@ -1059,3 +1059,29 @@ def test_a_size_that_does_not_fit_is_the_checkpoints_until_it_is_loaded(
     """A server that was up had its weights."""
     said = "RuntimeError: start (6) + length (2) exceeds dimension size (7)."
     assert matcher.classify("\n".join([*above, said]), whole_log=True, platform=None).class_ == class_
+
+
+@pytest.mark.parametrize(
+    "said", ["Target not found in /opt/lamp/the model.py", "lamp step: --wick is not supported, left out"]
+)
+def test_a_script_that_lets_the_server_begin_is_no_ground_for_a_guess(matcher: Matcher, said: str) -> None:
+    """Words without a known text count where no server began below them."""
+    loading = [*HEALTHY_START[:6], "Loading safetensors checkpoint shards:   0% Completed | 0/8 [00:00<?, ?it/s]"]
+    above = matcher.classify("\n".join([said, *loading]), whole_log=True, platform=None)
+    assert (above.class_ in {"benign", "unknown"}, above.certain) == (True, False)
+    below = matcher.classify("\n".join([*loading, said]), whole_log=True, platform=None)
+    assert (below.benign, below.hint) == (False, True)
+
+
+@pytest.mark.parametrize("end", ["Killed", "Terminated"])
+def test_a_step_that_slurm_cancels_ends_in_order_however_its_tasks_are_ended(matcher: Matcher, end: str) -> None:
+    """The wait and each task's signal are told; without the order a killed task is a failure."""
+    told = [
+        "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
+        f"srun: error: lamp1: task 0: {end}",
+    ]
+    order = "slurmstepd: error: *** STEP 7.1 ON lamp1 CANCELLED AT 2031-05-06T07:08:09 ***"
+    up = [*HEALTHY_START, *READY]
+    assert matcher.classify("\n".join([*up, order, *told]), whole_log=True, platform=None).benign
+    found = matcher.classify("\n".join([*up, *told]), whole_log=True, platform=None)
+    assert (found.class_ == "host_oom") is (end == "Killed")
