@@ -186,9 +186,7 @@ def _terms(
     low, best, high = (ceil(part * run.utilisation) for part in (total.low, total.best, total.high))
     return Terms(
         total=total,
-        context=accelerator.context_bytes + accelerator.peer_context_bytes
-        if flags.world > 1
-        else accelerator.context_bytes,
+        context=_context(accelerator, flags, rules),
         weights=weights,
         transient=_transient(model, held, plan, flags, rules),
         activations=activations,
@@ -214,6 +212,14 @@ def _transient(model: ModelFacts, held: ModelFacts, plan: WeightPlan, flags: Fla
     whole = plan_weights(model, flags, rules, batched_tokens=0)
     high = max(0, whole.loaded.high - plan.loaded.low) + plan.transient_bytes
     return Bounds(low=plan.transient_bytes, best=plan.transient_bytes, high=high)
+
+
+def _context(accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules) -> Bounds:
+    """Before 0.8 the budget paid for what grew since the device was set up, which the context may precede."""
+    context = (
+        accelerator.context_bytes + accelerator.peer_context_bytes if flags.world > 1 else accelerator.context_bytes
+    )
+    return replace(context, low=0) if rules.is_unread else context
 
 
 def _samples_beyond_profile(model: ModelFacts, rules: VersionRules) -> bool:

@@ -110,11 +110,15 @@ def judge(
 ) -> Verdict:
     """Everything that stops the server for another reason than memory, or keeps us from knowing.
 
-    Source: vllm/config/model.py, platforms/cuda.py, v1/core/encoder_cache_manager.py; facts on Gemma 4's kernels.
+    Source: vllm/config/model.py, platforms/cuda.py, v1/core/encoder_cache_manager.py; facts on Gemma 4's kernels. Of
+    what is older: vllm/worker/worker.py (determine_num_available_blocks) of 0.6.0, 0.6.6 and 0.7.3, read 2026-11-24:
+    what the budget leaves beside weights, peak and libraries must hold one request.
     """
     findings = _Findings()
     if rules.is_unread:
-        findings.doubts.append(f"vLLM before {rules.version} counts memory by other rules, which were not read")
+        findings.left_out.append(
+            f"vLLM before {rules.version} profiles a batch of the whole length, which is not modelled"
+        )
     if rules.is_dated:
         _judge_dated(model, accelerator, flags, rules, findings, run=run)
     _judge_model(model, flags, rules, findings)
