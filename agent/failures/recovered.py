@@ -79,7 +79,9 @@ OF_A_SCRIPT = frozenset(
 )
 """What a script that prepares a start may say of its own work."""
 
-_NOBODY_LISTENS = re.compile(r"(?i:\bconnection refused|ECONNREFUSED|\[Errno 111\]|\bConnectError\b)")
+_NOBODY_LISTENS = re.compile(
+    r"(?i:\bconnection refused|ECONNREFUSED|\[Errno 111\]|\bConnectError\b|Connect call failed)"
+)
 """What somebody sees who calls a server before it is up; the hub is not such a server."""
 
 OF_A_UNIT = FailureClass.NO_GPU_VISIBLE
@@ -176,9 +178,14 @@ def standing(
         and not _ordered_stop(s, lines, timeline)
         and not asked.covers(s)
         and not started.covers(s.index)
+        and not (started.all_ready if _is_observed_probe(s.signature) else _is_pull(s) and started.pulled(s.index))
         and not (_is_refused(s, lines) and timeline.others_start(s.index))
         and not (_is_guessed(s, lines) and timeline.begins_below(s.index))
     ]
+
+
+def _is_pull(sighting: Sighting) -> bool:
+    return sighting.signature.failure_class is FailureClass.IMAGE_PULL_FAILED
 
 
 def _is_guessed(sighting: Sighting, lines: Sequence[str]) -> bool:

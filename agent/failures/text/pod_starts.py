@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import accumulate
 
 from agent.failures.text.phases import Timeline
@@ -20,6 +21,11 @@ BEFORE_A_START = (
 """Events of what a whole pod waits for: a node, then its volumes and its sandbox, before any container starts."""
 
 GIVEN_A_NODE = "Successfully assigned "
+
+_IMAGE = re.compile(r"(?:ull(?:ing|ed)?|ulling) image[: ]{1,2}\"(?P<name>[^\"]{1,300})\"")
+_PULLED = "Successfully pulled image"
+_READY = re.compile(r"\s{0,8}(?:ContainersReady|Ready)\s{1,40}(?P<is>True|False)\s*$")
+"""A condition of the pod, as ``kubectl describe`` shows it above the events."""
 
 _AGE = r"(?:\d{1,6}[ywdhms]){1,3}"
 _LAST_SEEN = re.compile(
@@ -80,6 +86,21 @@ class PodStarts:
             pods = frozenset({block})
         kinds = {False, any(word in line for word in BEFORE_A_NODE)}
         return any(self._has((server, pod, kind), index, age) for pod in pods for kind in kinds)
+
+    def pulled(self, index: int) -> bool:
+        """Whether the image that an event could not pull was pulled below it, and not since before."""
+        wanted = _IMAGE.search(self._lines[index])
+        age = _age_of(self._lines[index])[0]
+        if wanted is None:
+            return False
+        below = (line for line in self._lines[index + 1 :] if _PULLED in line and f'"{wanted["name"]}"' in line)
+        return any((_age_of(line)[0] or 0) <= (_OLDEST if age is None else age) for line in below)
+
+    @cached_property
+    def all_ready(self) -> bool:
+        """Whether ``kubectl describe`` shows pods, each of them ready now: whatever their probes said is over."""
+        said = [found["is"] for line in self._lines if (found := _READY.match(line))]
+        return "True" in said and "False" not in said
 
     def _has(self, key: tuple[str, str | int, bool], index: int, age: int | None) -> bool:
         at, least = self._found.get(key, ([], []))

@@ -94,3 +94,50 @@ def test_that_a_container_was_started_is_no_certain_health(matcher: Matcher) -> 
         assert (found.benign, found.certain) == (True, False)
     up = "\n".join([pulled, *DESCRIBED[1:], *HEALTHY_START])
     assert matcher.classify(up, whole_log=True, platform="kubernetes").certain
+
+
+PULL = [
+    '  Warning  Failed   3m  kubelet  Failed to pull image "lamp/vllm:7": rpc error: code = Canceled desc = context canceled',
+    '  Normal   BackOff  3m  kubelet  Back-off pulling image "lamp/vllm:7"',
+]
+PULLED = '  Normal   Pulled   1m  kubelet  Successfully pulled image "lamp/vllm:7" in 1m2s'
+
+
+@pytest.mark.parametrize(
+    ("below", "class_"),
+    [
+        ([PULLED], "benign"),
+        ([PULLED.replace("vllm:7", "sidecar:7")], "image_pull_failed"),
+        ([PULLED.replace("1m  kubelet", "9m  kubelet")], "image_pull_failed"),
+        ([RUNS], "image_pull_failed"),
+    ],
+    ids=["the same", "another's", "before", "a container of the pod"],
+)
+def test_an_image_that_was_pulled_in_the_end_is_there(matcher: Matcher, below: list[str], class_: str) -> None:
+    """Another image, or an earlier pull of the same, proves nothing."""
+    assert matcher.classify("\n".join([*PULL, *below]), whole_log=True, platform="kubernetes").class_ == class_
+
+
+@pytest.mark.parametrize(
+    ("conditions", "class_"),
+    [
+        (["Ready             True ", "ContainersReady   True "], "benign"),
+        (["Ready             False ", "ContainersReady   False "], "startup_probe_failed"),
+        (["Ready             True ", "ContainersReady   False "], "startup_probe_failed"),
+        ([], "startup_probe_failed"),
+    ],
+    ids=["ready", "not ready", "one of two", "not told"],
+)
+def test_a_pod_that_is_ready_got_over_its_probes(matcher: Matcher, conditions: list[str], class_: str) -> None:
+    """Events stay for an hour; what the pod is now stands above them. A memory limit that it met stays a failure."""
+    told = [
+        "Conditions:",
+        *(f"  {one}" for one in conditions),
+        "Events:",
+        "  Normal  Created  6m  kubelet  Created container: vllm",
+    ]
+    probe = '  Warning  Unhealthy  3m (x12 over 5m)  kubelet  Readiness probe failed: Get "http://10.1.2.3:8000/health": EOF'
+    assert matcher.classify("\n".join([*told, probe]), whole_log=True, platform="kubernetes").class_ == class_
+    killed = ["    Last State:     Terminated", "      Reason:       OOMKilled"]
+    found = matcher.classify("\n".join([*killed, *told, probe]), whole_log=True, platform="kubernetes")
+    assert found.class_ == "host_oom"
