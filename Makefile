@@ -20,6 +20,8 @@ ifneq ($(CI),true)
 unexport CI
 endif
 
+# The locks are whole, so that nothing is resolved: pip before 23.3 looks beyond a lock for a package that another asks for with an extra.
+
 # Tests start hundreds of Python processes; without bytecode each compiles the agent anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -35,7 +37,7 @@ $(VENV)/.installed: requirements.txt requirements-kubernetes.txt requirements-mc
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found. Install one, or name it: make PYTHON=/path/to/python3.12"; exit 2; }
 	@echo "== setting up $(VENV) with $$($(PYTHON) --version) (about half a minute) =="
 	@$(PYTHON) -m venv $(VENV) || { echo "This Python has no venv module; on Debian and Ubuntu: apt install python3-venv"; exit 2; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
 		-r requirements.txt -r requirements-kubernetes.txt -r requirements-mcp.txt -r requirements-azure.txt \
 		-r requirements-tpu.txt -r requirements-notify.txt -r requirements-otel.txt -r requirements-dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
@@ -180,7 +182,7 @@ sbom: .venv-audit/.installed ## Write the bill of materials and the licences of 
 
 .venv-audit/.installed: requirements-audit.txt
 	@$(PYTHON) -m venv .venv-audit
-	@.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-audit.txt
+	@.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-audit.txt
 	@touch $@
 
 LOCK := $(BIN)/pip-compile -q --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links \
@@ -202,7 +204,7 @@ lock: install ## Write requirements*.txt anew from requirements*.in, each file w
 
 .venv-docs/.installed: requirements-docs.txt
 	@$(PYTHON) -m venv .venv-docs && .venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
-		--require-hashes -r requirements-docs.txt
+		--no-deps --require-hashes -r requirements-docs.txt
 	@touch $@
 
 site: install .venv-docs/.installed ## Build the documentation site into state/site, strictly

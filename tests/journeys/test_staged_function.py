@@ -128,6 +128,7 @@ def python(tmp_path_factory):
         "--quiet",
         "--disable-pip-version-check",
         "--no-compile",
+        "--no-deps",
         "--require-hashes",
     ]
     ran = subprocess.run([*install, "-r", ROOT / "requirements.txt"], capture_output=True, text=True, check=False)
