@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from agent.fit.advice.advice import Advice, Change, Cost, Option, Reach
 from agent.fit.advice.advise import SLOWEST_TOKENS_PER_S
-from agent.fit.bounds import GIB, Bounds
 from agent.fit.flags.flag_text import flag_line
 from agent.fit.report import FitReport
 from agent.presentation.cost_text import source_text, start_text
+from agent.presentation.fit_text import fit_sentence
 
 _GROUPS = {
     Reach.FLAGS: "Same model",
@@ -20,19 +20,26 @@ _WIDEST = 56  # characters of a cell; the paragraph below the table has it whole
 _COLUMNS = ("#", "change", "loses", "context", "users", "tokens/s", "USD/h", "proof")
 
 
-def advice_text(advice: Advice) -> str:
-    """The whole answer: a table by group, then each option with its flags and how sure it is."""
-    return "\n".join(_lines(advice))
+def advice_text(advice: Advice, *, detailed: int | None = None) -> str:
+    """The answer: a table by group, then the options with their flags and how sure each is.
+
+    Args:
+        advice: What was found.
+        detailed: How many options of the table are written out below it, the best first; None is all.
+    """
+    return "\n".join(_lines(advice, detailed))
 
 
-def _lines(advice: Advice) -> Iterator[str]:
+def _lines(advice: Advice, detailed: int | None) -> Iterator[str]:
     yield f"now: {_verdict(advice.current)}"
     if not advice.options and advice.ruled_out is None:
         yield "nothing has to change"
     yield from _table(advice)
-    for rank, option in enumerate(advice.options, start=1):
+    for rank, option in enumerate(advice.options[:detailed], start=1):
         yield f"\n{rank}. {_changes(option.changes)}"
         yield from _body(option)
+    if detailed is not None and len(advice.options) > detailed:
+        yield f"\nthe other {len(advice.options) - detailed} with their flags: --top {len(advice.options)}"
     if advice.ruled_out is not None:
         yield f"\nno change of flags helps ({advice.ruled_out.obstacle.value}): {advice.ruled_out.why}"
     if advice.marginal:
@@ -147,19 +154,8 @@ def _body(option: Option) -> Iterator[str]:
 
 
 def _verdict(report: FitReport) -> str:
-    if report.fits:
-        return "fits"
-    short = report.shortfall_bytes
-    missing = f", {_gib(short)} missing" if short is not None and short.high else ""
-    note = report.assumptions[0] if report.assumptions and (report.fits is None or not missing) else ""
-    word = "does not fit" if report.fits is False else "cannot be told whether it fits"
-    return f"{word}: {report.reason.value}{missing}{f' ({note})' if note else ''}"
-
-
-def _gib(size: Bounds) -> str:
-    if size.is_exact:
-        return f"{size.best / GIB:.2f} GiB"
-    return f"{size.best / GIB:.2f} GiB ({size.low / GIB:.2f} to {size.high / GIB:.2f})"
+    doubt = report.assumptions[0] if report.fits is None and report.assumptions else ""
+    return f"{fit_sentence(report)}{f' ({doubt})' if doubt else ''}"
 
 
 def _changes(changes: tuple[Change, ...]) -> str:

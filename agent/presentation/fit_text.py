@@ -2,6 +2,7 @@
 
 from agent.fit.bounds import GIB, Bounds
 from agent.fit.report import FitReason, FitReport
+from agent.presentation.memory_bar import text_bar
 
 _STEPS = {
     FitReason.LOAD_PEAK: "while the weights are loaded",
@@ -67,3 +68,18 @@ def _missing(short: Bounds) -> str:
 
 def _gib(size: Bounds) -> str:
     return f"{size.best / GIB:.2f}"
+
+
+def text_report(report: FitReport, *, model: str, accelerator: str, colour: bool = False) -> str:
+    """What a person reads: the verdict in one sentence, the bar, the printed figures and what had to be assumed."""
+    lines = [f"{model} on {accelerator}: {fit_sentence(report)}", text_bar(report, colour=colour)]
+    if report.kv_tokens is not None and report.max_concurrency is not None:
+        lines.append(
+            f"KV cache size {report.kv_tokens.best:,} tokens, {report.max_concurrency[1]:.2f} requests of "
+            f"{report.max_model_len:,} tokens; {report.num_gpu_blocks.best if report.num_gpu_blocks else 0:,} blocks"
+        )
+    if report.fits is not True and report.estimated_max_model_len:
+        lines.append(f"one request could have {report.estimated_max_model_len:,} tokens")
+    said = 1 if report.reason is FitReason.UNSUPPORTED else 0  # the sentence above has the refusal
+    lines += [f"assumed: {assumption}" for assumption in report.assumptions[said:]]
+    return "\n".join(lines)

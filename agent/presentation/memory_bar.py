@@ -218,21 +218,6 @@ def _range(bounds: list[float] | None) -> str:
     )
 
 
-def text_report(report: FitReport, *, model: str, accelerator: str, colour: bool = False) -> str:
-    """What a person reads: the verdict, the bar, the printed figures and what had to be assumed."""
-    verdict = {True: "fits", False: "does not fit", None: "cannot tell"}[report.fits]
-    lines = [f"{model} on {accelerator}: {verdict} ({report.reason.value})", text_bar(report, colour=colour)]
-    if report.kv_tokens is not None and report.max_concurrency is not None:
-        lines.append(
-            f"KV cache size {report.kv_tokens.best:,} tokens, {report.max_concurrency[1]:.2f} requests of "
-            f"{report.max_model_len:,} tokens; {report.num_gpu_blocks.best if report.num_gpu_blocks else 0:,} blocks"
-        )
-    if report.fits is not True and report.estimated_max_model_len:
-        lines.append(f"one request could have {report.estimated_max_model_len:,} tokens")
-    lines += [f"assumed: {assumption}" for assumption in report.assumptions]
-    return "\n".join(lines)
-
-
 def svg_bar(report: FitReport, *, width: int = 720) -> str:
     """The bar as a standalone SVG of ``width`` pixels, with a title for readers that cannot see it."""
     return device_svg(_bar(report.to_contract()), width=width)

@@ -85,7 +85,7 @@ def advise(setup: Setup, demand: Demand, market: Market) -> Advice:
     return Advice(
         current=current,
         options=tuple(sorted((*near, *map(place.placed, far)), key=_order)),
-        marginal=maybe,
+        marginal=tuple(map(place.placed, maybe)),
         ruled_out=reason,
         searched=len(prober.asked),
         demand=demand,

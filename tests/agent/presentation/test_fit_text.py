@@ -6,7 +6,7 @@ import pytest
 
 from agent.fit.bounds import GIB, Bounds
 from agent.fit.report import FitReason, FitReport
-from agent.presentation.fit_text import fit_sentence
+from agent.presentation.fit_text import fit_sentence, text_report
 
 EXACT = Bounds.exactly
 
@@ -48,3 +48,20 @@ def test_what_vllm_refuses_is_told_by_its_reason_and_not_by_memory():
 
 def test_doubt_is_never_called_a_fit():
     assert fit_sentence(report(fits=None, reason=FitReason.UNKNOWN)).startswith("May or may not fit")
+
+
+def test_people_read_verdict_tokens_and_assumptions(ask):
+    told = text_report(
+        ask("Qwen/Qwen3-8B", "nvidia-l4", "--max-model-len 8192"), model="Qwen/Qwen3-8B", accelerator="nvidia-l4"
+    )
+    assert told.startswith("Qwen/Qwen3-8B on nvidia-l4: Fits: peak ")
+    assert "requests of 8,192 tokens" in told
+    assert "assumed: nothing else uses the device" in told
+
+
+def test_what_vllm_refuses_is_said_once(ask):
+    """A release that does not know the architecture: the refusal is the verdict and no assumption."""
+    told = text_report(ask("google/gemma-4-31B-it", "nvidia-h100-80gb", vllm="0.9.0"), model="m", accelerator="a")
+    assert told.startswith("m on a: Does not start: ")
+    refusal = told.splitlines()[0].removeprefix("m on a: Does not start: ")
+    assert told.count(refusal) == 1

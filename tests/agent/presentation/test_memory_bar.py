@@ -12,7 +12,7 @@ from agent.app.catalogues import read_capacity
 from agent.core.service.services import parse_services
 from agent.fit.bounds import GIB, Bounds
 from agent.fit.report import FitReason, FitReport, Overheads
-from agent.presentation.memory_bar import memory_bar, segments, svg_bar, text_bar, text_report
+from agent.presentation.memory_bar import memory_bar, segments, svg_bar, text_bar
 
 TPU = Path(__file__).resolve().parents[3] / "examples" / "gemma4-e2b-tpu-v6e-hbm"
 
@@ -42,15 +42,6 @@ def test_colours_are_only_for_terminals(ask):
     report = ask("Qwen/Qwen3-8B", "nvidia-l4")
     assert "\x1b[" not in text_bar(report)
     assert "\x1b[" in text_bar(report, colour=True)
-
-
-def test_people_read_verdict_tokens_and_assumptions(ask):
-    told = text_report(
-        ask("Qwen/Qwen3-8B", "nvidia-l4", "--max-model-len 8192"), model="Qwen/Qwen3-8B", accelerator="nvidia-l4"
-    )
-    assert told.startswith("Qwen/Qwen3-8B on nvidia-l4: fits (fits)")
-    assert "requests of 8,192 tokens" in told
-    assert "assumed: nothing else uses the device" in told
 
 
 numbers = st.integers(0, 100 * GIB).map(Bounds.exactly)

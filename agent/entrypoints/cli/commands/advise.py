@@ -9,6 +9,8 @@ import sys
 from agent.entrypoints.cli.question_arguments import add_question, positive
 from agent.errors import InputRejected
 
+_DETAILED = 4
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's flags."""
@@ -17,7 +19,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--need-images", action="store_true", help="keep image input: do not propose text-only")
     parser.add_argument("--max-usd-per-h", type=float, metavar="X", help="highest acceptable cost per running hour")
     parser.add_argument("--platform", metavar="P", help="platform for the prices, such as cloud_run, gke or ec2")
-    parser.add_argument("--top", type=int, metavar="N", help="show only the best N proposals")
+    parser.add_argument(
+        "--top",
+        type=int,
+        metavar="N",
+        help=f"show only the best N proposals, each in full (default: all in the table, {_DETAILED} in full)",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON only")
 
 
@@ -45,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         platform=args.platform,
     )
     answer = FitAnswers.open().advise(question, demand).top(_top(args.top))
-    print(json.dumps(answer.to_json()) if args.json else advice_text(answer))
+    print(json.dumps(answer.to_json()) if args.json else advice_text(answer, detailed=args.top or _DETAILED))
     sys.stdout.flush()
     return 0
 

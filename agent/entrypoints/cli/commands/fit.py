@@ -46,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
         )
     from agent.app.fit_answers import FitAnswers
     from agent.entrypoints.colour import wants_colour
-    from agent.presentation.memory_bar import svg_bar, text_report
+    from agent.presentation.fit_text import text_report
+    from agent.presentation.memory_bar import svg_bar
 
     report = FitAnswers.open().fit(question_from({key: getattr(args, key, None) for key in KEYS}))
     if args.svg:

@@ -93,6 +93,8 @@ def test_every_proposal_fits_when_it_is_computed_afresh_and_keeps_the_needs(args
     for option in answer.marginal:
         assert option.fit.fits is None
         assert "marginal" in option.note
+        if option.flags.language_model_only:
+            assert option.tradeoff.line.startswith("loses images")
 
 
 @pytest.mark.parametrize(("args", "more"), some(CASES, one_in=3))

@@ -46,14 +46,22 @@ def test_json_stands_alone_and_every_option_can_be_asked_of_fit_again(capsys):
 
 
 def test_people_read_what_changes_what_it_costs_and_how_sure_it_is(capsys):
-    code, out, _ = ask(capsys, "--flags", FAILED, "--platform", "cloud_run")
+    code, out, _ = ask(capsys, "--flags", FAILED, "--platform", "cloud_run", "--top", "99")
     assert code == 0
-    assert "does not fit: load_peak" in out
+    assert out.startswith("now: Does not fit (while the weights are loaded): peak ")
     assert "cpu_offload_gb default ->" in out
     assert "tokens/s, 1.42 USD/h (cloud-run-l4, 2026-08-01)" in out
     assert "computed, not tried on hardware" in out
     assert "may work and may not, so no fix:" in out
     assert "per instance; from 2 of full length on they queue" in out
+
+
+def test_without_top_all_stand_in_the_table_and_the_best_in_full(capsys):
+    _, out, _ = ask(capsys, "--flags", FAILED)
+    assert "\n4. " in out
+    assert "\n5. " not in out
+    assert "\n5  " in out
+    assert "with their flags: --top " in out
 
 
 def test_needs_are_kept_and_named_when_nothing_keeps_them(capsys):

@@ -72,20 +72,20 @@ def test_json_stands_alone_on_standard_output(capsys):
     assert answer["fits"] is True
     assert answer["decode_tokens_per_s"] > 0
     assert answer["cost_usd_per_h"] > 0
-    assert "fits (fits)" in told.err
+    assert "Fits: peak " in told.err
 
 
 def test_people_see_the_bar_on_standard_output(capsys):
     assert main(DIES) == 1
     told = capsys.readouterr()
-    assert "does not fit (load_peak)" in told.out
+    assert "Does not fit (while the weights are loaded)" in told.out
     assert "load transient" in told.out
     assert told.err == ""
 
 
 def test_needs_are_kept(capsys):
     assert main([*FITS, "--need-users", "500"]) == 1
-    assert "one_request" in capsys.readouterr().out
+    assert "one request of full length does not fit" in capsys.readouterr().out
     assert main([*FITS, "--need-users", "none"]) == 2
 
 
