@@ -62,6 +62,7 @@ class FitReport:
         shortfall_bytes: What is missing at the first failing step; 0 if it fits.
         max_model_len, max_num_batched_tokens, max_num_seqs: The values used, given or default.
         estimated_max_model_len: Longest context one request may have in this pool; None if unknown.
+        differs_under: Versions of vLLM with another verdict, where no version was given.
     """
 
     fits: bool | None
@@ -88,6 +89,12 @@ class FitReport:
     max_num_batched_tokens: int | None = None
     max_num_seqs: int | None = None
     estimated_max_model_len: int | None = None
+    differs_under: tuple[str, ...] = ()
+
+    @property
+    def version_doubt(self) -> str:
+        """That the version decides, or nothing."""
+        return f"the verdict differs under vLLM {', '.join(self.differs_under)}" if self.differs_under else ""
 
     def to_contract(self) -> dict[str, Any]:
         """The report as the command line's JSON object: exactly the contract's keys, ``id`` excepted."""
@@ -103,7 +110,7 @@ class FitReport:
         if speed is not None:
             ranges["decode_tokens_per_s"] = [round(speed[0], 2), round(speed[1], 2)]
         answer["cost_usd_per_h"] = self.cost_usd_per_h
-        answer["assumptions"] = list(self.assumptions)
+        answer["assumptions"] = [*self.assumptions, *filter(None, [self.version_doubt])]
         answer["sources"] = list(self.sources)
         answer["ranges"] = ranges
         return {key: answer[key] for key in _ORDER}

@@ -19,14 +19,12 @@ def over_versions(report: FitReport, others: Sequence[tuple[str, FitReport]]) ->
 
     Returns:
         The report with wider ranges for weights, pool, blocks, tokens, capacity and concurrency, an assumption that
-        says so, and one that names the versions whose verdict differs.
+        says so, and the versions whose verdict differs.
     """
     able = [(version, other) for version, other in others if other.reason is not FitReason.UNSUPPORTED]
-    differing = [version for version, other in able if other.fits is not report.fits]
+    differing = tuple(version for version, other in able if other.fits is not report.fits)
     oldest = others[0][0] if others else "the newest known"
-    notes = [f"vLLM's version was not given: the newest known; ranges of printed figures span {oldest} and later"]
-    if differing:
-        notes.append(f"the verdict differs under vLLM {', '.join(differing)}")
+    note = f"vLLM's version was not given: the newest known; ranges of printed figures span {oldest} and later"
     seen = [report, *(other for _, other in able)]
     return replace(
         report,
@@ -36,7 +34,8 @@ def over_versions(report: FitReport, others: Sequence[tuple[str, FitReport]]) ->
         kv_tokens=_span([each.kv_tokens for each in seen]),
         kv_capacity_tokens=_span([each.kv_capacity_tokens for each in seen]),
         max_concurrency=_concurrency([each.max_concurrency for each in seen]),
-        assumptions=(*report.assumptions, *notes),
+        assumptions=(*report.assumptions, note),
+        differs_under=differing,
     )
 
 

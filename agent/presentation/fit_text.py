@@ -1,4 +1,4 @@
-"""What the arithmetic found, in one sentence whose figures add up: the peak, the parts of it, and what is missing."""
+"""What the arithmetic found, in one sentence whose figures add up: the need, the parts of it, and what is missing."""
 
 from agent.fit.bounds import GIB, Bounds
 from agent.fit.report import FitReason, FitReport
@@ -14,15 +14,22 @@ _STEPS = {
 }
 
 
+_NEEDS_TOTAL = frozenset({FitReason.LOAD_PEAK, FitReason.PROFILE})
+"""Steps that need memory of the whole device, so that what is missing is missing of its total."""
+
+
 def fit_sentence(report: FitReport) -> str:
-    """Return such as ``Fits: peak 21.34 of 22.03 GiB (...); weights 17.52 GiB, ...``; sizes in GiB per device."""
+    """Return such as ``Fits: peak 21.34 of 22.03 GiB (...); weights 17.52 GiB, ...``; sizes in GiB per device.
+
+    Of what does not fit the figures are those of the step that fails first.
+    """
     if report.fits is False and report.reason is FitReason.UNSUPPORTED:
         return f"Does not start: {_refusal(report)}"
-    said = [f"{_verdict(report)}{_peak(report)}"]
+    said = [f"{_verdict(report)}{_need(report) if report.fits is False else _peak(report)}"]
     parts = []
     if report.weights_bytes is not None:
         parts.append(f"weights {_gib(report.weights_bytes)} GiB")
-    if report.fits is not False and report.kv_cache_bytes is not None:
+    if report.kv_cache_bytes is not None and (report.fits is not False or report.reason is FitReason.ONE_REQUEST):
         parts.append(f"KV cache {_gib(report.kv_cache_bytes)} GiB")
     if report.fits and report.max_concurrency is not None and report.max_model_len is not None:
         parts.append(f"{report.max_concurrency[1]:.1f} requests of {report.max_model_len:,} tokens at once")
@@ -42,13 +49,21 @@ def _verdict(report: FitReport) -> str:
     return f"Does not fit ({where})" if where else "Does not fit"
 
 
+def _need(report: FitReport) -> str:
+    """What the step that fails needs of the device: its total and what is missing, as they are shown."""
+    total, short = report.total_bytes, report.shortfall_bytes
+    if report.reason not in _NEEDS_TOTAL or total is None or short is None or short.best <= 0:
+        return ""
+    return f": needs {round(total.best / GIB, 2) + round(short.best / GIB, 2):.2f} of {_gib(total)} GiB"
+
+
 def _peak(report: FitReport) -> str:
     """The peak, and how it comes to be more than vLLM's own budget: what stands outside the budget is no part of it."""
     need, total, budget = report.required_bytes, report.total_bytes, report.budget_bytes
     if need is None or total is None:
         return ""
     said = f": peak {_gib(need)} of {_gib(total)} GiB"
-    if report.fits is False or budget is None or need.best <= budget.best:
+    if budget is None or need.best <= budget.best:
         return said
     outside = round(need.best / GIB, 2) - round(budget.best / GIB, 2)
     left_out = "which leaves out the runtime's context and graph capture"
@@ -72,7 +87,10 @@ def _gib(size: Bounds) -> str:
 
 def text_report(report: FitReport, *, model: str, accelerator: str, colour: bool = False) -> str:
     """What a person reads: the verdict in one sentence, the bar, the printed figures and what had to be assumed."""
-    lines = [f"{model} on {accelerator}: {fit_sentence(report)}", text_bar(report, colour=colour)]
+    lines = [f"{model} on {accelerator}: {fit_sentence(report)}"]
+    if report.version_doubt:
+        lines.append(f"but {report.version_doubt}: give the version that runs, --vllm X")
+    lines.append(text_bar(report, colour=colour))
     if report.kv_tokens is not None and report.max_concurrency is not None:
         lines.append(
             f"KV cache size {report.kv_tokens.best:,} tokens, {report.max_concurrency[1]:.2f} requests of "

@@ -206,10 +206,8 @@ def text_bar(report: FitReport, *, colour: bool = False) -> str:
 
 
 def _end(total: int, whole: int) -> str:
-    """What stands at the end of the bar: the device, or the whole need where that goes beyond the device's mark."""
-    if whole <= total:
-        return f"{total / GIB:.2f} GiB"
-    return f"{whole / GIB:.2f} GiB needed; | is the end of the device, {total / GIB:.2f} GiB"
+    """What stands at the end of the bar: the device's size, and what marks it where the parts go beyond."""
+    return f"{total / GIB:.2f} GiB" if whole <= total else f"| is the end of the device, {total / GIB:.2f} GiB"
 
 
 def _range(bounds: list[float] | None) -> str:

@@ -20,4 +20,5 @@ def test_versions_with_another_verdict_are_named(ask):
     assert seen["0.25.1"].fits is True
     assert seen["0.33.0"].fits is False
     wide = over_versions(seen["0.33.0"], list(seen.items()))
-    assert "the verdict differs under vLLM 0.25.1" in wide.assumptions
+    assert wide.differs_under == ("0.25.1",)
+    assert "the verdict differs under vLLM 0.25.1" in wide.to_contract()["assumptions"]

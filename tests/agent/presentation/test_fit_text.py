@@ -65,3 +65,32 @@ def test_what_vllm_refuses_is_said_once(ask):
     assert told.startswith("m on a: Does not start: ")
     refusal = told.splitlines()[0].removeprefix("m on a: Does not start: ")
     assert told.count(refusal) == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "flags"),
+    [
+        ("google/gemma-4-31B-it-qat-w4a16-ct", "--max-model-len 8192"),
+        ("google/gemma-4-31B-it", ""),
+        ("Qwen/Qwen3-14B", "--max-model-len 4096"),
+    ],
+)
+def test_what_is_short_is_what_the_failing_step_needs_beyond_the_device(ask, model, flags):
+    """The highest need of all steps stood beside what the first failing step misses: 24.60 of 22.03, 0.73 short."""
+    report = ask(model, "nvidia-l4", flags)
+    assert report.fits is False
+    need, total, short = re.search(
+        r"needs ([\d.]+) of ([\d.]+) GiB.*; ([\d.]+) GiB short$", fit_sentence(report)
+    ).groups()
+    assert round(float(total) + float(short), 2) == float(need)
+
+
+def test_a_request_that_is_too_long_is_told_by_the_cache_and_not_by_the_device(ask):
+    said = fit_sentence(ask("Qwen/Qwen3-8B", "nvidia-l4"))
+    assert said.startswith("Does not fit (one request of full length does not fit in the KV cache); weights ")
+    assert " of 22.03 GiB" not in said
+
+
+def test_a_verdict_that_holds_under_one_version_alone_says_so_below_it():
+    said = text_report(report(differs_under=("0.19.0",)), model="m", accelerator="a").splitlines()
+    assert said[1] == "but the verdict differs under vLLM 0.19.0: give the version that runs, --vllm X"

@@ -48,7 +48,7 @@ def test_json_stands_alone_and_every_option_can_be_asked_of_fit_again(capsys):
 def test_people_read_what_changes_what_it_costs_and_how_sure_it_is(capsys):
     code, out, _ = ask(capsys, "--flags", FAILED, "--platform", "cloud_run", "--top", "99")
     assert code == 0
-    assert out.startswith("now: Does not fit (while the weights are loaded): peak ")
+    assert out.startswith("now: Does not fit (while the weights are loaded): needs ")
     assert "cpu_offload_gb default ->" in out
     assert "tokens/s, 1.42 USD/h (cloud-run-l4, 2026-08-01)" in out
     assert "computed, not tried on hardware" in out
