@@ -1,7 +1,7 @@
 """The inputs of classify and eval: the records of a source as texts, with the platform that they name."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent.core.intake.classify_text import classify_text
@@ -30,6 +30,7 @@ class ClassifyInput:
 
     Attributes:
         id: As given; the file's name for a plain log; None where the row had none.
+        place: Where it stands, such as "events.json, line 3"; what people read where there is no id.
         log: Text out of its envelope.
         platform: As given, or read from the envelope; None if not known.
         whole_log: The text may be the instance's own log, that is more than one line.
@@ -39,6 +40,7 @@ class ClassifyInput:
     """
 
     id: Any
+    place: str = ""
     log: str = ""
     platform: str | None = None
     whole_log: bool = False
@@ -71,7 +73,7 @@ def inputs_of(records: Iterable[Record], *, matcher: Matcher) -> Iterator[Classi
                 yield _plain(record.origin, log.lines())
                 log = None
         elif isinstance(record, JsonRecord):
-            yield _of_row(dict(record.value))
+            yield replace(_of_row(dict(record.value)), place=f"{record.origin}, line {record.line}")
         else:
             yield _bad(record)
 
@@ -84,7 +86,7 @@ def _plain(name: str, lines: Iterable[str]) -> ClassifyInput:
 def _bad(record: BadRecord) -> ClassifyInput:
     if not record.line:
         return ClassifyInput(id=record.origin, error=record.error.why, unread=True)
-    return ClassifyInput(id=None, error=f"line {record.line}: {record.error.why}")
+    return ClassifyInput(id=None, place=record.origin, error=f"line {record.line}: {record.error.why}")
 
 
 def _of_row(row: dict[str, Any]) -> ClassifyInput:

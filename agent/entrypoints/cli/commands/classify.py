@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     """Classify every record of the sources, in order.
 
     Returns:
-        0 when every record was answered, error rows too; 2 when a whole file could not be read.
+        0 when every record was answered, error rows too; 2 when a whole file, or no row at all, could be read.
 
     Raises:
         InputRejected: A source does not exist.
@@ -43,15 +43,17 @@ def run(args: argparse.Namespace) -> int:
 
     files = [file for source in args.sources for file in files_of(source)]
     matcher = compile_catalogue(load_failures().signatures)
-    unread = False
+    unread, answered, refused = False, 0, 0
     for found in inputs_of(_records(files), matcher=matcher):
         unread = unread or found.unread
         if found.error:
             row: dict[str, Any] = {"id": found.id, "error": found.error}
+            refused += 1
         else:
             row = answer(found, finding_of(found, matcher))
-        print(for_programs(row) if args.json else _for_people(row), flush=True)
-    return 2 if unread else 0
+            answered += 1
+        print(for_programs(row) if args.json else _for_people(row, found.place), flush=True)
+    return 2 if unread or (refused and not answered) else 0
 
 
 def _records(files: list[SourceFile]) -> Iterator[Record]:
@@ -91,11 +93,12 @@ def _evidence(log: str, finding: Finding) -> list[str]:
     return shown
 
 
-def _for_people(row: dict[str, Any]) -> str:
+def _for_people(row: dict[str, Any], place: str) -> str:
+    name = place if row["id"] is None else row["id"]
     if "error" in row:
-        return for_people(f"{row['id']}: not read: {row['error']}")
+        return for_people(f"{name}: not read: {row['error']}")
     sure = "certain" if row["certain"] else "provisional"
-    lines = [f"{row['id']}: {row['class']} ({row['signature'] or 'not recognised'}, {row['confidence']:.2f}, {sure})"]
+    lines = [f"{name}: {row['class']} ({row['signature'] or 'not recognised'}, {row['confidence']:.2f}, {sure})"]
     lines += [f"    | {text}" for text in row["evidence"][:3]]
     if row["fields"]:
         lines.append("    " + ", ".join(f"{key}={value}" for key, value in row["fields"].items()))

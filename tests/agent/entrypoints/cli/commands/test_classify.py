@@ -120,3 +120,17 @@ def test_of_a_missing_source_nothing_is_begun(tmp_path: Path, capsys: pytest.Cap
     told = capsys.readouterr()
     assert told.out == ""
     assert "no file matches it" in told.err
+
+
+def test_a_row_without_an_id_is_named_by_its_file_and_line(tmp_path, capsys):
+    (tmp_path / "rows.jsonl").write_text('{"textPayload": "a"}\n{"textPayload": "CUDA out of memory"}\n{"broken\n')
+    assert main(["classify", str(tmp_path / "rows.jsonl")]) == 0
+    said = capsys.readouterr().out
+    assert "None" not in said
+    assert "rows.jsonl, line 2: gpu_oom" in said
+    assert "rows.jsonl: not read: line 3: " in said
+
+
+def test_a_source_of_which_no_row_can_be_read_is_bad_input(tmp_path, capsys):
+    (tmp_path / "rows.json").write_text('{"textPayload": "a"')
+    assert main(["classify", str(tmp_path / "rows.json")]) == 2
