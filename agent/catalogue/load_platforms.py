@@ -136,6 +136,7 @@ class _Shape(_Sourced):
     vcpu_usd_per_s: _Amount | None = None
     gib_usd_per_s: _Amount | None = None
     sleeps: bool
+    commitment: str = ""
     region: str
     as_of: _Date
 
@@ -153,6 +154,7 @@ class _Shape(_Sourced):
             memory_bytes=int(self.memory_gib * GIB),
             usd_per_h=price,
             sleeps=self.sleeps,
+            commitment=self.commitment,
             region=self.region,
             as_of=self.as_of,
             source=self.source,

@@ -81,8 +81,15 @@ def question_from(row: Mapping[str, Any]) -> Question:
         flags=replace(parsed, model=None),
         vllm=None if version is None or not str(version).strip() else str(version),
         needs=Needs(context_tokens=context, users=users or 1),
-        notes=_served(model, parsed.model),
+        notes=(*_served(model, parsed.model), *_unused(count, parsed.devices)),
     )
+
+
+def _unused(count: int, used: int) -> tuple[str, ...]:
+    """That devices stay empty: more of them do not make a server larger whose flags do not split it."""
+    if count <= used:
+        return ()
+    return (f"{count - used} of {count} devices are not used: the flags split the server over {used}",)
 
 
 def _served(model: str, served: str | None) -> tuple[str, ...]:

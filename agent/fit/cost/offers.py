@@ -172,7 +172,7 @@ def _offer(
         shape=shape,
         flags=flags,
         fits=report.fits,
-        misses=tuple(_misses(wanted, setup, report, each, shape.memory_bytes)),
+        misses=tuple(_misses(wanted, setup, report, each, shape)),
         throughput=speed,
         requests=running,
         bill=bill(shape.usd_per_h, speed, wanted.load, sleeps=shape.sleeps, wake_s=wake_s),
@@ -214,11 +214,13 @@ def throughput_of(
 
 
 def _misses(
-    wanted: Wanted, setup: Setup, report: FitReport, speed: tuple[float, float] | None, memory_bytes: int
+    wanted: Wanted, setup: Setup, report: FitReport, speed: tuple[float, float] | None, shape: Shape
 ) -> Iterator[str]:
     if report.fits is not True:
         yield f"{'does not fit' if report.fits is False else 'cannot tell whether it fits'} ({report.reason.value})"
         return
+    if shape.commitment:
+        yield f"not rented on demand: {shape.commitment}"
     context = wanted.needs.context_tokens
     if context is not None and (report.max_model_len or 0) < context:
         yield f"{report.max_model_len or 0:,} tokens of context, {context:,} are needed"
@@ -231,5 +233,5 @@ def _misses(
     elif speed[0] < needed:
         yield f"{speed[0]:.1f} tokens/s for one request, {needed:g} are needed"
     need = host_need(setup, files_in_memory=Bounds.exactly(0))
-    if memory_bytes and need.fits(memory_bytes) is False:
-        yield f"{memory_bytes / GIB:.0f} GiB of host memory, at least {need.total.low / GIB:.1f} are needed"
+    if shape.memory_bytes and need.fits(shape.memory_bytes) is False:
+        yield f"{shape.memory_bytes / GIB:.0f} GiB of host memory, at least {need.total.low / GIB:.1f} are needed"

@@ -47,6 +47,7 @@ class Shape:
         as_of: Date of the price, ISO.
         source: Where it stands, and how sure that is.
         rates: What its parts cost, where the platform bills them apart; None where only the whole has a price.
+        commitment: What is agreed beforehand, where it is not rented on demand; empty where it is.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Shape:
     as_of: str
     source: str
     rates: Rates | None = None
+    commitment: str = ""
 
     def priced(self, *, vcpus: float | None, memory_bytes: int | None) -> float | None:
         """Price of a running hour with other CPUs or memory; the shape's own where nothing else is billed."""

@@ -69,3 +69,10 @@ def test_a_path_that_is_served_is_taken_for_the_model_and_that_is_told(flags):
 def test_any_row_is_read_or_refused(row):
     with contextlib.suppress(InputRejected):
         assert isinstance(question_from(row), Question)
+
+
+def test_devices_that_the_flags_leave_empty_are_said():
+    assert question_from(GOOD | {"count": 3}).notes == (
+        "2 of 3 devices are not used: the flags split the server over 1",
+    )
+    assert question_from(GOOD | {"count": 2, "flags": "--tensor-parallel-size 2"}).notes == ()

@@ -141,3 +141,10 @@ def test_a_shape_whose_platform_does_not_wait_for_a_slow_start_misses_the_needs(
     assert (found["cloud-run-l4"].meets, found["ec2-g6.xlarge"].meets) == (False, True)
     shorter = rows(wanted(start_range=Bounds(low=900, best=1200, high=2040)), "cloud-run-l4", starts=PLATFORMS.starts)
     assert shorter["cloud-run-l4"].meets
+
+
+def test_what_is_not_rented_on_demand_is_priced_and_never_recommended():
+    """A rate for hours agreed beforehand is no answer to where a server runs."""
+    found = rows(wanted(), "tpu-v6e-1", "tpu-v6e-1-flex")
+    assert "not rented on demand: hours agreed beforehand" in found["tpu-v6e-1-flex"].misses
+    assert where_to_run(list(found.values())).shape.name == "tpu-v6e-1"
