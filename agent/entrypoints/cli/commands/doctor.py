@@ -36,6 +36,6 @@ def run(args: argparse.Namespace) -> int:
         print(for_programs(finding.model_dump(mode="json")) if args.json else message(finding.line))
         sys.stdout.flush()
     given, failed = found[State.BAD, True], found[State.BAD, False]
-    summary = f"{given + failed} to fix" if given + failed else "all well"
+    summary = f"{given + failed} to fix" if given + failed else "no problem found"
     print(f"{summary}; not checked: {', '.join(unseen)}" if unseen else summary, file=sys.stderr)
     return 2 if given else 3 if failed else 0

@@ -38,8 +38,9 @@ def findings(
     """
     yield local_machine.installation()
     settings, first = local_machine.read_what_can_be(environ)
-    services, about = local_machine.services_file(settings)
     yield from mark_from_operator(first)
+    misnamed = any(finding.check == "setting:SERVICES" for finding in first)
+    services, about = (None, []) if misnamed else local_machine.services_file(settings)
     yield from mark_from_operator(about)
     yield from mark_from_operator(local_machine.policy_file(settings))
     yield from mark_from_operator(local_machine.state_folder(settings))
@@ -97,7 +98,10 @@ def _queue(settings: Settings) -> Iterator[Finding]:
 
 def _platform(settings: Settings) -> Iterator[Finding]:
     kind, _, rest = settings.platform.partition(":")
-    if kind == "rehearsal" and not (Path(rest) / "services.toml").is_file():
+    if kind == "rehearsal" and (Path(rest) / "services.toml").is_file():
+        says = f"a rehearsal of {Path(rest).name}: no real service is watched or changed"
+        yield off("platform", f"{says}; PLATFORM and SERVICES name yours")
+    elif kind == "rehearsal":
         yield bad(
             "platform", f"{rest!r} is no rehearsal", "name a folder of examples/ with PLATFORM=rehearsal:<folder>"
         )

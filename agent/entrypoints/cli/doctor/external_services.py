@@ -35,7 +35,11 @@ class Clocks:
     def findings(self) -> Iterator[Finding]:
         """Say how far this machine's clock is off."""
         if self._source is None:
-            yield unknown("clock", "nobody told the time", "set up Slack, a model endpoint or the cloud; or trust NTP")
+            yield unknown(
+                "clock",
+                "nothing told the time to compare with",
+                "set up Slack, a model endpoint or the cloud; or trust NTP",
+            )
         elif abs(self._worst) > SKEW_S:
             way = "ahead of" if self._worst > 0 else "behind"
             says = f"{abs(self._worst):.0f} s {way} {self._source}"
@@ -72,7 +76,7 @@ def _endpoint(settings: Settings, url: str, clocks: Clocks) -> Finding:
 def slack(settings: Settings, clocks: Clocks, *, base: str = SLACK) -> Iterator[Finding]:
     """Look at the token and what it may do."""
     if settings.slack_token is None:
-        yield off("slack", "no token: people are asked elsewhere")
+        yield off("slack", "no token: nobody is asked in Slack")
         return
     if settings.slack_signing_secret is None and settings.embedded:
         says = "SLACK_SIGNING_SECRET is unset: presses of buttons are refused"

@@ -73,7 +73,8 @@ def services_file(settings: Settings) -> tuple[Services | None, list[Finding]]:
         if s.accelerator not in known
     ]
     names = ", ".join(s.name for s in services.services)
-    return services, odd or [good("services", f"watched: {names or 'whatever a rehearsal names'}")]
+    verb = "simulated" if settings.services is None and settings.platform.startswith("rehearsal:") else "watched"
+    return services, odd or [good("services", f"{verb}: {names or 'none'}")]
 
 
 def policy_file(settings: Settings) -> Iterator[Finding]:
@@ -111,7 +112,7 @@ def state_folder(settings: Settings) -> Iterator[Finding]:
         if mode & 0o077:
             yield bad("receipt-key", f"{path.name} can be read by others (mode {mode:o})", f"chmod 600 {path}")
         else:
-            yield good("receipt-key", f"{path.name} is yours alone")
+            yield good("receipt-key", f"only you can read {path.name}")
 
 
 def receipt_key(settings: Settings) -> Iterator[Finding]:

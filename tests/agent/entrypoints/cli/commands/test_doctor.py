@@ -26,8 +26,25 @@ def looked(capsys, *words):
 def test_an_installation_without_anything_wrong_ends_with_0(capsys):
     code, out, err = looked(capsys)
     assert code == 0, out
-    assert "all well" in err
+    assert "no problem found" in err
     assert "clock" in err, "what could not be looked at is named, never taken for good"
+
+
+def test_a_rehearsal_is_not_said_to_watch_a_real_service(capsys):
+    """Nothing configured: what runs is simulated, and the doctor says so instead of calling it good."""
+    _, out, _ = looked(capsys, "--json")
+    rows = {row["check"]: row for row in map(json.loads, out.splitlines())}
+    assert rows["platform"]["state"] == "off"
+    assert "no real service is watched or changed" in rows["platform"]["says"]
+    assert "watched" not in rows["services"]["says"]
+
+
+def test_a_services_file_that_is_not_there_is_not_replaced_by_the_rehearsals(capsys, monkeypatch):
+    monkeypatch.setenv("SERVICES", "nope.toml")
+    _, out, _ = looked(capsys, "--json")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["state"] for row in rows if "SERVICES" in row["check"]] == ["bad"]
+    assert not [row for row in rows if row["check"] == "services"]
 
 
 @pytest.mark.parametrize(
