@@ -43,12 +43,12 @@ def _lines(advice: Advice, detailed: int | None) -> Iterator[str]:
     if advice.ruled_out is not None:
         yield f"\nno change of flags helps ({advice.ruled_out.obstacle.value}): {advice.ruled_out.why}"
     if advice.marginal:
-        yield "\nmay work and may not, so no fix:"
+        yield "\nnot proved, therefore not offered:"
     for option in advice.marginal:
         yield f"\n?  {_changes(option.changes)}"
         yield from _body(option)
     yield from _moves(advice)
-    yield f"\n{advice.searched} configurations were computed."
+    yield f"\n{advice.searched} configuration{' was' if advice.searched == 1 else 's were'} computed."
 
 
 def _moves(advice: Advice) -> Iterator[str]:
@@ -74,10 +74,11 @@ def _table(advice: Advice) -> Iterator[str]:
     widths = [max(len(row[at]) for row in (_COLUMNS, *rows.values())) for at in range(len(_COLUMNS))]
     yield ""
     yield _joined(_COLUMNS, widths)
-    for reach, title in _GROUPS.items():
-        group = [rank for rank, option in ranked if option.reach is reach]
-        if group:
-            yield f"{title}:"
+    groups: dict[Reach, list[int]] = {}
+    for rank, option in ranked:  # the group of the best comes first
+        groups.setdefault(option.reach, []).append(rank)
+    for reach, group in groups.items():
+        yield f"{_GROUPS[reach]}:"
         yield from (_joined(rows[rank], widths) for rank in group)
     slow = [str(rank) for rank, option in ranked if option.misses_needs]
     if slow:

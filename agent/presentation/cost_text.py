@@ -137,15 +137,13 @@ def _ages(answer: CostAnswer) -> Iterator[str]:
 def start_text(there: StartThere) -> str:
     """Return how long a start takes on a platform, how long it waits, what to set for that, and the largest image."""
     start, probe, limits = there.start_s, there.probe, there.limits
-    said = [
-        "how long a start takes is unknown" if start is None else f"a start takes {start.low:,} to {start.high:,} s"
-    ]
+    said = ["the time of a start is unknown" if start is None else f"a start takes {start.low:,} to {start.high:,} s"]
     if limits.probe is None:
-        said.append("the platform ends no start")
+        said.append("the platform has no startup deadline")
     elif there.longest_s is None:
-        said.append("its startup probe waits as long as it is told")
+        said.append("its startup probe has no upper limit")
     else:
-        said.append(f"its startup probe waits {there.longest_s:,} s at most")
+        said.append(f"its startup probe allows {there.longest_s:,} s at most")
     if probe is not None and probe.enough:
         delay = f"initialDelaySeconds {probe.initial_delay_s}, " if probe.initial_delay_s else ""
         said.append(f"set {delay}periodSeconds {probe.period_s}, failureThreshold {probe.failure_threshold}")

@@ -216,8 +216,11 @@ def throughput_of(
 def _misses(
     wanted: Wanted, setup: Setup, report: FitReport, speed: tuple[float, float] | None, shape: Shape
 ) -> Iterator[str]:
-    if report.fits is not True:
-        yield f"{'does not fit' if report.fits is False else 'cannot tell whether it fits'} ({report.reason.value})"
+    if report.fits is None:
+        yield f"cannot tell whether it fits: {report.assumptions[0]}"
+        return
+    if report.fits is False:
+        yield f"does not fit ({report.reason.value})"
         return
     if shape.commitment:
         yield f"not rented on demand: {shape.commitment}"

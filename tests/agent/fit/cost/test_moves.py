@@ -82,7 +82,7 @@ def test_the_answer_says_price_start_image_and_document():
     advice = ANSWERS.advise(question, Demand(platform="gce"))
     text = advice_text(advice)
     assert "container-apps-a100 (container_apps" in text
-    assert "its startup probe waits 7,260 s at most" in text
+    assert "its startup probe allows 7,260 s at most" in text
     assert "an image of 8 GB at most" in text
     assert "azure-container-apps#1428, 2026-11-22" in text
     (move,) = [m for m in advice.to_json()["moves"] if m["platform"] == "container_apps"]
