@@ -510,7 +510,7 @@ class Simulation:
         """Return what a tick would find; only calls change it, so that it is read once after each."""
         if self._read_at != (self.calls, self.answered):
             self._read_at = (self.calls, self.answered)
-            ((first_due,),) = self.store._database.ask("SELECT min(due_at) FROM incidents")
+            ((first_due,),) = self.store._database.ask("SELECT min(due_at) FROM incidents")  # type: ignore[attr-defined]
             self._read = Stored(
                 latest=self.store.latest_time(),
                 first_due=from_us(first_due) if first_due is not None else None,

@@ -4,7 +4,7 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,14 @@ class InMemoryDatabase(SqliteDatabase):
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A transaction; committed when the block ends, taken back when it raises."""
+        return self._transaction()
+
+    @contextmanager
+    def writing(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:  # noqa: ARG002 - nothing outlives it
+        """As :meth:`reading`."""
+        return self._transaction()
+
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         connection = self._connection
         with self._lock:
             try:
@@ -50,10 +58,6 @@ class InMemoryDatabase(SqliteDatabase):
                     raise
             except FOREIGN as error:
                 raise translated(error, _NAME) from error
-
-    def writing(self, *, durable: bool = True) -> AbstractContextManager[sqlite3.Connection]:  # noqa: ARG002 - nothing outlives it
-        """As :meth:`reading`."""
-        return self.reading()
 
     def ask(self, sql: str, values: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
         """Return the rows of one question."""
