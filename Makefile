@@ -26,7 +26,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run reset kube quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov manifests audit lab-model terraform-bindings sbom ci-extra load-driver clients stranger package site .prometheus
+.PHONY: help install run reset kube quick test coverage matrix check types imports unit soak simulate bench lab lock tools docs clean checkov manifests audit lab-model terraform-bindings sbom bytecode ci-extra load-driver clients stranger package site .prometheus
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -58,7 +58,8 @@ quick: install ## While editing: unit tests and the rules of the tree, of long t
 	@$(BIN)/pytest -n $(WORKERS) $(QUICK) $(PYTEST_ARGS) \
 		tests/agent tests/architecture tests/tools tests/test_outside.py
 
-test: install tools ## Everything that CI runs (without CI=true: samples, and the journeys of each rig)
+test: ## Everything that CI runs (without CI=true: samples, and the journeys of each rig)
+	@$(MAKE) -s -j2 bytecode tools
 	@said=$$(mktemp); $(MAKE) -s check clients stranger -k >$$said 2>&1 & checks=$$!; trap 'kill $$checks; rm -f $$said' INT TERM; \
 		$(MAKE) -s unit; tests=$$?; wait $$checks; checked=$$?; cat $$said; rm -f $$said; exit $$((tests | checked))
 	@echo "== all checks passed =="
@@ -88,6 +89,10 @@ imports: install
 unit: install tools
 	@echo "== tests (some minutes; skipped ones say why) ==" && $(BIN)/pytest $(SPREAD) -rs $(PYTEST_ARGS)
 
+# Otherwise each worker compiles the same tests and packages at the same time.
+bytecode: install
+	@ls tests/__pycache__/conftest.*-pytest-*.pyc >/dev/null 2>&1 || $(BIN)/pytest --collect-only -qq >/dev/null || true
+
 clients: install ## Under CI=true: other people's AI clients ask our MCP server
 	@if [ -n "$$CI" ]; then echo "== other people's AI clients (set up in about a minute) ==" && $(BIN)/python -m tools.mcp_clients; fi
 
@@ -104,11 +109,11 @@ tools: ## Under CI=true: install the browser that the page tests drive, and what
 			|| echo "Chromium could not be installed; its tests say so"; fi; \
 	if [ -n "$$CI$$REQUIRE_ALL" ] && [ ! -x .prometheus/usr/bin/prometheus ] && ! command -v prometheus >/dev/null 2>&1; then \
 		echo "== fetching Debian's Prometheus and Alertmanager (30 MB) =="; $(MAKE) -s .prometheus; fi; } & \
-	{ if [ -n "$$REQUIRE_ALL" ] && [ ! -d .terraform-bindings ]; then \
+	{ if [ -n "$$CI$$REQUIRE_ALL" ]; then \
+		$(MAKE) -s .venv-docs/.installed || echo "mkdocs could not be set up; its test says so"; fi; \
+	if [ -n "$$REQUIRE_ALL" ] && [ ! -d .terraform-bindings ]; then \
 		echo "== fetching the schema of the Google provider (96 MB) =="; \
-		$(MAKE) -s terraform-bindings || { rm -rf .terraform-bindings; echo "it could not be fetched; its test says so"; }; fi; \
-	if [ -n "$$CI$$REQUIRE_ALL" ]; then \
-		$(MAKE) -s .venv-docs/.installed || echo "mkdocs could not be set up; its test says so"; fi; } & \
+		$(MAKE) -s terraform-bindings || { rm -rf .terraform-bindings; echo "it could not be fetched; its test says so"; }; fi; } & \
 	{ if [ -n "$$CI" ] && [ ! -x .venv-checkov/bin/checkov ]; then \
 		echo "== setting up checkov for the test of infra/ (about a minute) =="; \
 		$(PYTHON) -m venv .venv-checkov && .venv-checkov/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
@@ -164,11 +169,11 @@ manifests: install ## Set up a linter and schemas of Kubernetes 1.25 to 1.37 (16
 	@echo "deploy/ holds: Dockerfile by hadolint, manifests by the strict schemas of Kubernetes 1.25 to 1.37, the dashboard by" \
 		"the models of Grafana 10.1 and 11.6"
 
-terraform-bindings: ## Fetch the schema of the Google provider that the tests check infra/ against (96 MB)
+terraform-bindings: .venv-docs/.installed ## Fetch the schema of the Google provider that the tests check infra/ against (96 MB)
 	@rm -rf .terraform-bindings && mkdir .terraform-bindings
-	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps -d .terraform-bindings/wheels \
+	@.venv-docs/bin/python -m pip download --quiet --disable-pip-version-check --no-deps -d .terraform-bindings/wheels \
 		cdktf-cdktf-provider-google==14.36.0 cdktf-cdktf-provider-google-beta==14.36.0
-	@for w in .terraform-bindings/wheels/*.whl; do $(BIN)/python -m zipfile -e $$w .terraform-bindings; done
+	@for w in .terraform-bindings/wheels/*.whl; do .venv-docs/bin/python -m zipfile -e $$w .terraform-bindings; done
 
 audit: .venv-audit/.installed ## Compare the locked versions with known vulnerabilities (needs a network)
 	@.venv-audit/bin/pip-audit --strict --disable-pip --require-hashes -r requirements.txt 2>.venv-audit/said; \

@@ -2,6 +2,7 @@
 
 import io
 import sys
+from collections import deque
 
 from werkzeug.test import run_wsgi_app
 
@@ -11,14 +12,17 @@ from agent.entrypoints.http.operators import operators
 from tests.published_http import require_published
 
 ALWAYS = {name.lower() for name in HEADERS} | {"content-length"}
-_made = []
+WEBS = 8
+_made = deque(maxlen=WEBS)
 
 
 def web_of(gate):
-    """The application of a gate; the last one is kept, because many requests go to one."""
-    if not _made or _made[-1][0] is not gate:
-        _made[:] = [(gate, make_http_app(decisions(gate), operators(gate)))]
-    return _made[-1][1]
+    """The application of a gate; the last ones are kept, because many requests go to a few."""
+    web = next((web for made, web in _made if made is gate), None)
+    if web is None:
+        web = make_http_app(decisions(gate), operators(gate))
+        _made.append((gate, web))
+    return web
 
 
 def asked(method, path, headers, body, *, gate, query=""):

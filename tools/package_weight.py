@@ -10,6 +10,7 @@ where an import's time goes: python -X importtime -c 'import agent.entrypoints.c
 
 import argparse
 import compileall
+import marshal
 import re
 import shutil
 import statistics
@@ -83,7 +84,9 @@ def pinned(extra: str = "") -> frozenset[str]:
 
 
 def installed_bytes(names: Iterable[str]) -> int:
-    """Return the size of the files that distributions recorded when they were installed here.
+    """Return the size of the files that distributions recorded when they were installed here, and of their bytecode.
+
+    pip writes the bytecode unless it is told not to, as `make install` does.
 
     Raises:
         NotInstalled: One is not.
@@ -94,9 +97,20 @@ def installed_bytes(names: Iterable[str]) -> int:
             files = distribution(name).files
         except PackageNotFoundError as error:
             raise NotInstalled(f"{name} is not installed here. Run: make install") from error
-        held = (Path(str(file.locate())) for file in files or ())
-        size += sum(path.stat().st_size for path in held if path.is_file())
+        held = [Path(str(file.locate())) for file in files or () if file.suffix != ".pyc"]
+        size += sum(path.stat().st_size + _bytecode_bytes(path) for path in held if path.is_file())
     return size
+
+
+def _bytecode_bytes(path: Path) -> int:
+    """Return the size of the bytecode of a file; 0 where it is no Python, or that of another version."""
+    if path.suffix != ".py":
+        return 0
+    try:
+        code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return 0
+    return len(marshal.dumps(code)) + 16  # the head of a .pyc file
 
 
 def own_bytes(folder: Path) -> tuple[int, int]:

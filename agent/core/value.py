@@ -36,8 +36,8 @@ class Value(BaseModel):
 
     def with_(self, **changes: Any) -> Self:
         """Return a copy with some fields replaced, validated like a new value."""
-        fields = {name: getattr(self, name) for name in type(self).model_fields}
-        return type(self)(**(fields | changes))
+        kept = self.__dict__
+        return type(self)(**{name: kept[name] for name in type(self).model_fields} | changes)
 
 
 def mistakes_of(error: ValidationError) -> tuple[str, ...]:
@@ -45,9 +45,12 @@ def mistakes_of(error: ValidationError) -> tuple[str, ...]:
     return tuple(f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in error.errors())
 
 
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
 def canonical(data: Any) -> bytes:
     """Return the one JSON form of ``data``: sorted keys, no blanks, UTF-8; what digests are taken over."""
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    return _CANONICAL.encode(data).encode()
 
 
 def digest(data: Any) -> str:

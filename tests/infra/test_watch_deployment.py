@@ -1,4 +1,4 @@
-"""The systemd unit and the compose file are sound, and start the watcher with words that it takes."""
+"""The systemd units and the compose file are sound, and start the service and the watcher with words that they take."""
 
 import argparse
 import os
@@ -12,38 +12,50 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agent.entrypoints.cli.commands import watch
+from agent.entrypoints.cli.commands import up, watch
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 UNIT = DEPLOY / "systemd" / "sre-agent-watch@.service"
+SERVICE = DEPLOY / "systemd" / "sre-agent.service"
 
 
-def parsed(words: list[str]) -> argparse.Namespace:
+def parsed(words: list[str], command=watch) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    watch.configure(parser)
-    return parser.parse_args(words[words.index("watch") + 1 :])
+    command.configure(parser)
+    return parser.parse_args(words[words.index(command.__name__.rpartition(".")[2]) + 1 :])
 
 
-def test_systemd_takes_the_unit(tmp_path):
+def started(unit: Path) -> list[str]:
+    (line,) = re.findall(r"^ExecStart=(.+)$", unit.read_text(encoding="utf-8"), re.MULTILINE)
+    return shlex.split(line.replace("%i", "gemma").replace("$SERVER", "vllm serve me/model"))
+
+
+@pytest.mark.parametrize(("source", "name"), [(UNIT, "sre-agent-watch@gemma"), (SERVICE, "sre-agent")])
+def test_systemd_takes_the_unit(source, name, tmp_path):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed here")
-    unit = tmp_path / "sre-agent-watch@gemma.service"
-    shutil.copy(UNIT, unit)
+    unit = tmp_path / f"{name}.service"
+    shutil.copy(source, unit)
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(unit)],
         capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "SYSTEMD_COLORS": "0"},
     )  # fmt: skip
-    told = [line for line in (done.stdout + done.stderr).splitlines() if UNIT.stem.rstrip("@") in line]
+    told = [line for line in (done.stdout + done.stderr).splitlines() if source.stem.rstrip("@") in line]
     assert told == []
     assert done.returncode == 0
 
 
 def test_the_unit_stops_the_server_in_order():
-    text = UNIT.read_text(encoding="utf-8")
-    (line,) = re.findall(r"^ExecStart=(.+)$", text, re.MULTILINE)
-    found = parsed(shlex.split(line.replace("%i", "gemma").replace("$SERVER", "vllm serve me/model")))
+    found = parsed(started(UNIT))
     assert (found.name, found.on_exit, found.command) == ("gemma", "stop", ["--", "vllm", "serve", "me/model"])
-    assert "KillMode=process" in text
+    assert "KillMode=process" in UNIT.read_text(encoding="utf-8")
+
+
+def test_the_service_starts_with_words_that_up_takes_where_only_it_may_write():
+    assert parsed(started(SERVICE), up).port == 8080
+    lines = SERVICE.read_text(encoding="utf-8").splitlines()
+    assert {"DynamicUser=yes", "ProtectSystem=strict", "StateDirectory=sre-agent"} <= set(lines)
+    assert any(line.startswith("Environment=STORE=sqlite:/var/lib/sre-agent ") for line in lines)
 
 
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))

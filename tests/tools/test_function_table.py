@@ -1,9 +1,14 @@
 """The table of the functions: figures of the folder that is deployed, not of the checkout."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tools.function_table import Row, Start, archive_bytes, rows, table
 from tools.stage_functions import functions
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.built
@@ -24,3 +29,14 @@ def test_the_table_has_one_line_for_each_function():
     made = table([Row(function=name, archive_kib=700.4, start=start, ratio=1.126) for name in functions()])
     assert made.splitlines()[2] == "| `console` | 700 KiB | 1,234 (99) | 0.51 s | 1.13 | 80 MiB |"
     assert len(made.splitlines()) == 2 + len(functions())
+
+
+def test_the_page_has_a_row_for_each_function():
+    """docs/before-you-install.md holds the table as the command prints it, and names the command."""
+    page = (ROOT / "docs" / "before-you-install.md").read_text()
+    assert table([]).splitlines()[0] in page
+    shown = re.findall(
+        r"^\| `(\w+)` \| \d+ KiB \| [\d,]+ \(\d+\) \| \d\.\d\d s \| \d\.\d\d \| \d+ MiB \|$", page, re.MULTILINE
+    )
+    assert shown == list(functions())
+    assert "`python -m tools.function_table`" in page

@@ -1,7 +1,8 @@
 """A plan is a proposal that can be checked: typed actions, the exact difference, the proof, the price, the way back."""
 
 from enum import StrEnum
-from typing import Final, Literal
+from functools import cached_property
+from typing import Final, Literal, Self
 
 from pydantic import AwareDatetime, Field
 
@@ -94,14 +95,18 @@ class Plan(Value):
     made_at: AwareDatetime
     expires_at: AwareDatetime
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """What an approval covers: every field of the rules by which the plan was made.
 
         A later version that adds a field adds rules, so that a stored plan, and what was approved of it, still holds.
         """
-        data = self.model_dump(mode="json")
-        return digest({name: data[name] for name in DIGESTED[self.rules]})
+        return digest(self.model_dump(mode="json", include=_COVERED[self.rules]))
+
+    def __copy__(self) -> Self:
+        copied = super().__copy__()
+        copied.__dict__.pop("digest", None)  # of a copy with other fields it would be another one
+        return copied
 
     @property
     def unproved(self) -> str:
@@ -147,3 +152,4 @@ DIGESTED: Final[dict[str, tuple[str, ...]]] = {
     ),
 }
 """Over which fields the digest of a plan is taken, by the version of its rules; an entry is never changed."""
+_COVERED: Final = {rules: set(names) for rules, names in DIGESTED.items()}

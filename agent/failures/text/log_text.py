@@ -203,8 +203,11 @@ def _without_advice(line: str) -> str:
 
 def is_failure_candidate(line: str) -> bool:
     """Whether a line that the catalogue does not know may be a failure: alarming, not INFO, no source line."""
-    alarm = bool(_ALARM_LEVEL.search(line) or _is_short_error(line)) and not _is_quiet(line)
-    loud = alarm or looks_like_failure(_NONE.sub("", line))
+    if _is_quiet(line):  # most lines are; without what it denies it may be loud
+        rest = _NONE.sub("", line)
+        loud = rest != line and looks_like_failure(rest)
+    else:
+        loud = bool(_ALARM_LEVEL.search(line)) or _is_short_error(line) or looks_like_failure(_NONE.sub("", line))
     return loud and not is_note(line) and not _SOURCE.match(line, _head_end(line))
 
 

@@ -65,8 +65,9 @@ class Port:
         found = getattr(self.inner, method)
         if not callable(found):
             return found
-        label = f"{self.name}.{method}"
-        return lambda *args, **more: self.around(label, lambda: found(*args, **more))
+        label, around = f"{self.name}.{method}", self.around
+        told = self.__dict__[method] = lambda *args, **more: around(label, lambda: found(*args, **more))
+        return told
 
 
 def broken(label: str) -> DependencyFailed:

@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 
 from agent.adapters.clock import StoredClock
+from agent.adapters.store.row_json import from_us
 from agent.app import App, build_app
 from agent.app.runtime_environment import RuntimeEnvironment
 from agent.app.stores import Stores, memory_stores
@@ -73,6 +74,15 @@ class Planned:
     at: datetime
     order: int
     act: Callable[[], None] = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What the incidents' database holds that a tick looks for; a new one holds nothing."""
+
+    latest: datetime | None = None
+    first_due: datetime | None = None
+    unsent: bool = False
 
 
 @dataclass
@@ -157,7 +167,7 @@ class Simulation:
         self.course = course or drawn(seed)
         self.chance = random.Random(f"run {seed}")
         self.true = T0
-        self.calls = 0
+        self.calls = self.answered = 0
         self.labels: list[str] = []
         self.depth = 0
         self.paused_at_brink = 0
@@ -167,6 +177,7 @@ class Simulation:
         self.published = 0
         self.stores = memory_stores(self._true_clock())
         self.store, self.control = self.stores.store, self.stores.control
+        self._read, self._read_at = Stored(), (0, 0)
         self.switch_off_at = T0
         self.history: list[tuple[datetime, Incident]] = []
         self.open: set[str] = set()
@@ -238,7 +249,7 @@ class Simulation:
     def _more(self) -> bool:
         if (self.true - T0).total_seconds() > LONGEST_S:
             return False
-        return self.storm or bool(self.open) or bool(self.store.unsent(1)) or len(self.heap) > 1
+        return self.storm or bool(self.open) or self._stored().unsent or len(self.heap) > 1
 
     def _next(self) -> None:
         planned = heapq.heappop(self.heap)
@@ -285,7 +296,10 @@ class Simulation:
             raise Died(label)
         if fault is Fault.FAILS:
             raise broken(label)
-        answer = self._after_a_pause(label, call) if fault is Fault.PAUSES else call()
+        try:
+            answer = self._after_a_pause(label, call) if fault is Fault.PAUSES else call()
+        finally:
+            self.answered += 1
         if label == "store.commit":
             self._committed(answer)
         if fault is Fault.DIES_AFTER:
@@ -479,8 +493,9 @@ class Simulation:
         self.plan(TICK_S, self._tick)
         for name, service in self.platform.services.items():
             self._speaks(name, service.latest)
-        now = max(self.processes[self.depth].now(self.true), self.store.latest_time() or self.true)
-        if not self.store.due(now, 1) and not self.store.unsent(1):
+        stored = self._stored()
+        now = max(self.processes[self.depth].now(self.true), stored.latest or self.true)
+        if not stored.unsent and (stored.first_due is None or stored.first_due > now):
             return
         try:
             self.on_process(lambda app: on_tick(app.contexts[Owner.TICK]))
@@ -490,6 +505,18 @@ class Simulation:
             if isinstance(error.__cause__, AssertionError):
                 raise Violation(f"a bug in the tick: {error.__cause__!r}") from error
             self.note("tick failed", type(error).__name__)
+
+    def _stored(self) -> Stored:
+        """Return what a tick would find; only calls change it, so that it is read once after each."""
+        if self._read_at != (self.calls, self.answered):
+            self._read_at = (self.calls, self.answered)
+            ((first_due,),) = self.store._database.ask("SELECT min(due_at) FROM incidents")  # type: ignore[attr-defined]
+            self._read = Stored(
+                latest=self.store.latest_time(),
+                first_due=from_us(first_due) if first_due is not None else None,
+                unsent=bool(self.store.unsent(1)),
+            )
+        return self._read
 
     def _speaks(self, name: str, revision: str) -> None:
         """A revision of ours that failed says so in its log, once."""

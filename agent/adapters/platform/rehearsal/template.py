@@ -1,5 +1,7 @@
 """The rehearsal's own form of a template: canonical JSON with revision name, stamps and configuration."""
 
+from functools import lru_cache
+
 from pydantic import ValidationError
 
 from agent.adapters.platform.server_flags import NO_TYPES
@@ -20,6 +22,7 @@ class Template(Value):
     config: ServingConfig
 
 
+@lru_cache(maxsize=64)
 def template_of(text: str) -> Template:
     """Read a template."""
     try:

@@ -22,9 +22,8 @@ class SqliteCards:
 
     def card(self, incident_id: str, notifier: str) -> str | None:
         """Return the reference of the message, or None; see the port."""
-        with self._database.reading() as db:
-            row = db.execute(SQL["card"], {"incident": incident_id, "notifier": notifier}).fetchone()
-        return None if row is None else str(row[0])
+        rows = self._database.ask(SQL["card"], {"incident": incident_id, "notifier": notifier})
+        return str(rows[0][0]) if rows else None
 
     def keep_card(self, incident_id: str, notifier: str, reference: str) -> None:
         """Keep the reference; see the port."""

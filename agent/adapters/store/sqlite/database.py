@@ -86,8 +86,10 @@ class SqliteDatabase:
 
     def ask(self, sql: str, values: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
         """Return the rows of one question, which needs no transaction around it: it sees one state by itself."""
-        with self._translating():
+        try:
             return self._handle().connection.execute(sql, values or {}).fetchall()
+        except FOREIGN as error:
+            raise translated(error, str(self._path)) from error
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from agent.adapters.store.named_sql import migrations
 from agent.adapters.store.sqlite.database import BUSY_S, SqliteDatabase, connect
+from agent.adapters.store.sqlite.errors import FOREIGN, translated
 from agent.adapters.store.sqlite.schema import Kind, require_recent_sqlite
 
 _NAME = ":memory:"
@@ -37,25 +38,34 @@ class InMemoryDatabase(SqliteDatabase):
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A transaction; committed when the block ends, taken back when it raises."""
-        with self._lock, self._translating():
-            self._connection.execute("BEGIN")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
+        return self._transaction()
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:  # noqa: ARG002 - nothing outlives it
         """As :meth:`reading`."""
-        with self.reading() as connection:
-            yield connection
+        return self._transaction()
+
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        connection = self._connection
+        with self._lock:
+            try:
+                connection.execute("BEGIN")
+                try:
+                    yield connection
+                    connection.execute("COMMIT")
+                except BaseException:
+                    connection.execute("ROLLBACK")
+                    raise
+            except FOREIGN as error:
+                raise translated(error, _NAME) from error
 
     def ask(self, sql: str, values: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
         """Return the rows of one question."""
-        with self._lock, self._translating():
-            return self._connection.execute(sql, values or {}).fetchall()
+        try:
+            with self._lock:
+                return self._connection.execute(sql, values or {}).fetchall()
+        except FOREIGN as error:
+            raise translated(error, _NAME) from error
 
     def close(self) -> None:
         """Do nothing: the connection ends with the object."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from mcp.server.mcpserver.exceptions import ToolError
@@ -59,7 +60,7 @@ def untrusted(
         offset: The first line of the page, from 0.
         most_bytes: The size of the page as JSON, where it shares a result with others.
     """
-    clean = redact("\n".join(lines)).split("\n") if lines else []
+    clean = _redacted("\n".join(lines), redact) if lines else ()
     shown: list[str] = []
     used = 0
     for line in clean[offset:]:
@@ -70,6 +71,12 @@ def untrusted(
         shown.append(text)
     end = offset + len(shown)
     return Untrusted(lines=tuple(shown), next_offset=end if end < len(clean) else None, total=len(clean))
+
+
+@lru_cache(maxsize=1)
+def _redacted(text: str, redact: Callable[[str], str]) -> tuple[str, ...]:
+    """Return the lines of a text without secrets; a client reads it page by page, and each page is of the whole."""
+    return tuple(redact(text).split("\n"))
 
 
 def page_of(rows: Sequence[Row], *, offset: int, beside: Any = None) -> tuple[list[Row], int | None]:

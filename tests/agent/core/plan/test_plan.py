@@ -61,3 +61,12 @@ def test_a_plan_without_a_proof_is_no_plan():
     del data["proof"]
     with pytest.raises(ValidationError, match="proof"):
         Plan.model_validate(data)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_copy_has_its_own_digest(deep: bool):
+    """It is taken once for each plan; a copy with other actions does not carry the digest of the first."""
+    made = plan("p-a-1")
+    assert made.digest == made.model_copy(deep=deep).digest
+    other = made.model_copy(update={"actions": (Restart(),)}, deep=deep)
+    assert other.digest == made.with_(actions=(Restart(),)).digest != made.digest

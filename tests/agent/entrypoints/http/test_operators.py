@@ -26,6 +26,7 @@ from agent.errors import DependencyFailed
 from agent.ports.decide import LIST_LIMIT
 from tests.contracts import values
 from tests.counts import tries
+from tests.http_door import WEBS
 from tests.published_http import operation
 
 pytestmark = pytest.mark.slow
@@ -105,8 +106,9 @@ class TestDecisions:
 
     def test_every_prefix_of_a_good_body_is_refused(self, desk):
         good = json.dumps({"plan": desk.plan.id, "answer": "approve", "plan_digest": desk.plan.digest}).encode()
+        gate = desk.gate()
         for end in range(len(good)):
-            assert desk.ask("POST", "/decisions", good[:end])[0] == 400
+            assert desk.ask("POST", "/decisions", good[:end], gate=gate)[0] == 400
         assert desk.phase() is Phase.ASKED
 
     def test_a_plan_that_is_not_there_says_so(self, desk):
@@ -117,7 +119,7 @@ class TestDecisions:
 class TestTokens:
     def test_hundreds_of_mutants_get_nobody_in(self, desk):
         """Struck out, put in, exchanged, cut, doubled, in other places: 0 accepted, 0 exceptions, 0 of 5xx."""
-        dice, good, answers = random.Random(11), desk.token(), []
+        dice, good, gate, answers = random.Random(11), desk.token(), desk.gate(), []
         for _ in range(tries(100, ci=600, soak=6_000)):
             made = list(good)
             place = dice.randrange(len(made))
@@ -132,7 +134,7 @@ class TestTokens:
                     made = made[:place]
                 case _:
                     made = made * 2
-            answers.append(desk.say(token="".join(made) or ".")[0])
+            answers.append(desk.say(token="".join(made) or ".", gate=gate)[0])
         assert set(answers) == {401}
         assert desk.phase() is Phase.ASKED
 
@@ -150,8 +152,8 @@ class TestTokens:
 
     def test_a_token_and_plan_are_used_once(self, desk):
         """Many times the same request, a thousand under CI: one decision, everything else refused, across workers."""
-        token = desk.token()
-        answers = [desk.say(token=token)[0] for _ in range(TIMES)]
+        token, workers = desk.token(), [desk.gate() for _ in range(WEBS)]
+        answers = [desk.say(token=token, gate=workers[n % WEBS])[0] for n in range(TIMES)]
         assert answers == [200] + [409] * (TIMES - 1)
         assert len(desk.decisions()) == 1
 
