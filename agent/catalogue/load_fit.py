@@ -25,7 +25,8 @@ from agent.catalogue.stored_as_named import stored_as_named
 from agent.errors import InputRejected
 from agent.fit.flags.flags import Flags, typed_flag_names
 from agent.fit.memory.weights import stored_bytes
-from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, VersionRules
+from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts
+from agent.fit.version_rules import VersionRules
 
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(?:(\d+)|x))?((?:\.?(?:post|dev|rc|a|b)\d*|\.\d+|[-+ ].*)*)")
 """Two or three numbers, then what builds append: 0.10.1.1, 0.19.2rc1.dev134+gfe9c3d6c5, 0.8.5.post1."""

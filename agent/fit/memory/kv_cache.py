@@ -7,7 +7,8 @@ from math import ceil, gcd
 from sys import maxsize
 
 from agent.fit.flags.flags import Flags
-from agent.fit.model_and_hardware import AttentionKind, LayerGroup, ModelFacts, VersionRules
+from agent.fit.model_and_hardware import AttentionKind, LayerGroup, ModelFacts
+from agent.fit.version_rules import VersionRules
 
 BLOCK_TOKENS = 16
 CPU_BLOCK_TOKENS = 128
@@ -175,7 +176,7 @@ def plan_layout(
     )
     caches = _merged(layers, flags, block_tokens, bytes_per_element)
     mixed = {cache.kind for cache in caches} >= {AttentionKind.FULL, AttentionKind.SLIDING}
-    if flags.disable_hybrid_kv_cache_manager or (rules.widens_sliding_windows and mixed):
+    if flags.disable_hybrid_kv_cache_manager or rules.is_v0 or (rules.widens_sliding_windows and mixed):
         caches = tuple(replace(cache, kind=AttentionKind.FULL, window_tokens=None) for cache in caches)
     if len({cache.kind for cache in caches}) == 1 and len({cache.window_tokens for cache in caches}) == 1:
         together = sum(cache.layers for cache in caches)

@@ -8,8 +8,8 @@ from agent.fit.bounds import Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.kv_cache import KvLayout
-from agent.fit.model_and_hardware import VersionRules
 from agent.fit.needs import Needs
+from agent.fit.version_rules import VersionRules
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

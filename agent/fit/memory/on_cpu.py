@@ -12,9 +12,10 @@ from agent.fit.memory.kv_cache import CPU_BLOCK_TOKENS, cache_bytes_per_element,
 from agent.fit.memory.kv_pool import fill_pool
 from agent.fit.memory.support import Verdict, assumptions_of
 from agent.fit.memory.weights import plan_weights
-from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, VersionRules
+from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts
 from agent.fit.needs import Needs
 from agent.fit.report import FitReason, FitReport, Overheads
+from agent.fit.version_rules import VersionRules
 
 _UNGIVEN = "the host's memory is not known: give VLLM_CPU_KVCACHE_SPACE=GIB or --kv-cache-memory-bytes"
 _HOST = "the host is taken to have room for weights and the given KV space"

@@ -29,9 +29,10 @@ from agent.fit.memory.overheads import (
 )
 from agent.fit.memory.support import Verdict, assumptions_of
 from agent.fit.memory.weights import WeightPlan, plan_weights
-from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, AttentionKind, ModelFacts, VersionRules
+from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, AttentionKind, ModelFacts
 from agent.fit.needs import Needs
 from agent.fit.report import FitReason, FitReport, Overheads
+from agent.fit.version_rules import VersionRules
 
 _WHOLE_STEPS = frozenset({"FULL", "FULL_DECODE_ONLY"})
 """Modes of graphs that no level of optimisation gives up."""
@@ -181,7 +182,7 @@ def _terms(
         weights = weights + plan_weights(draft, flags, rules, batched_tokens=run.max_num_batched_tokens).loaded
     weights = independent_sum((weights, accelerator.load_bytes))
     beyond = _samples_beyond_profile(model, rules)
-    activations = activation_peak(model, flags, run, native_sampler=rules.native_sampler, plain_sampling=beyond)
+    activations = activation_peak(model, flags, run, rules, plain_sampling=beyond)
     kernels = descriptor_memory(model, accelerator, rules) + delta_kernel_memory(model, accelerator)
     low, best, high = (ceil(part * run.utilisation) for part in (total.low, total.best, total.high))
     return Terms(

@@ -6,6 +6,7 @@ from agent.fit.bounds import GIB, MIB, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.kv_cache import own_mtp
+from agent.fit.memory.v0_engine import profile_peak
 from agent.fit.memory.weights import tower_is_built, tower_share
 from agent.fit.model_and_hardware import (
     AcceleratorFacts,
@@ -13,8 +14,8 @@ from agent.fit.model_and_hardware import (
     ModelFacts,
     TensorGroup,
     TowerFacts,
-    VersionRules,
 )
+from agent.fit.version_rules import VersionRules
 
 SAMPLER_BYTES_PER_LOGIT = 14.5
 NATIVE_SAMPLER_BYTES_PER_LOGIT = 33.0
@@ -49,7 +50,7 @@ SOURCE = (
 
 
 def activation_peak(
-    model: ModelFacts, flags: Flags, run: Effective, *, native_sampler: bool = False, plain_sampling: bool = False
+    model: ModelFacts, flags: Flags, run: Effective, rules: VersionRules, *, plain_sampling: bool = False
 ) -> Bounds:
     """Highest activation of the profile run over the weights, bytes per device.
 
@@ -62,7 +63,8 @@ def activation_peak(
         model: Its widest layer, vocabulary and towers.
         flags: Tensor parallelism and what is profiled.
         run: Batch and sequences.
-        native_sampler: The version's default installation sorts logits in PyTorch: the high end counts that.
+        rules: Whether the version's default installation sorts logits in PyTorch, which the high end counts; the V0
+            engine samples otherwise.
         plain_sampling: The profile run samples without top-k and top-p: the low end counts one float32 copy of the
             logits (Qwen3 32B over two cards of 95 GiB, 1,024 sequences: 1.65 GiB with libraries and graphs, 0.27.1).
     """
@@ -76,6 +78,8 @@ def activation_peak(
         for layer in model.layers
     )
     forward = 4 * batch * widest * 2 // flags.tp
+    if rules.is_v0:
+        return profile_peak(forward, min(run.max_num_seqs, batch) * model.vocab, flags, rules)
     sampler = int(SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
     best = max(forward, sampler, _encoder(model, flags, run)) + GIB // 10
     least = _SURE if flags.max_num_seqs is not None else 0.35
@@ -84,7 +88,7 @@ def activation_peak(
         logits = PLAIN_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab
         low = min(low, int(max(forward, logits, _encoder(model, flags, run)) * _SURE))
     high = int(best * 1.2) + 2 * GIB // 5
-    if native_sampler:
+    if rules.native_sampler:
         sorting = int(NATIVE_SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
         high = max(high, sorting + GIB // 5)
     return Bounds(low=low, best=best, high=high)

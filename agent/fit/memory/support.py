@@ -10,6 +10,7 @@ from agent.fit.memory.batch import Effective
 from agent.fit.memory.held_by_kernels import beside_narrow_experts, is_counted_while_loading
 from agent.fit.memory.kv_cache import BYTE_CACHES, PLAIN_CACHES
 from agent.fit.memory.overheads import is_counted
+from agent.fit.memory.v0_engine import of_v0_engine
 from agent.fit.memory.weights import tower_is_built
 from agent.fit.model_and_hardware import (
     AcceleratorFacts,
@@ -17,9 +18,9 @@ from agent.fit.model_and_hardware import (
     AttentionKind,
     ModelFacts,
     TensorGroup,
-    VersionRules,
 )
 from agent.fit.needs import Needs
+from agent.fit.version_rules import VersionRules
 
 _BF16 = (8, 0)
 _FP8_CACHE = (8, 9)
@@ -116,9 +117,7 @@ def judge(
     """
     findings = _Findings()
     if rules.is_unread:
-        findings.left_out.append(
-            f"vLLM before {rules.version} profiles a batch of the whole length, which is not modelled"
-        )
+        findings.left_out.append(f"what the profile run of vLLM before {rules.version} takes was not read")
     if rules.is_dated:
         _judge_dated(model, accelerator, flags, rules, findings, run=run)
     _judge_model(model, flags, rules, findings)
@@ -129,7 +128,7 @@ def judge(
         unread = rules.assumptions or not (rules.asked or rules.version).endswith(".0")  # .1 may be a build on the way
         place = findings.doubts if unread else findings.refusals
         place.append(f"{model.architecture} needs vLLM {model.min_vllm} or newer")
-    _judge_lengths(model, flags, run, needs, findings)
+    _judge_lengths(model, run, needs, findings)
     _judge_item(rules, run, findings)
     quantises = model.quant.scheme == "bf16" and flags.quantization not in {None, "auto", "none"}
     if quantises and not is_counted_while_loading(model, accelerator, flags):
@@ -212,7 +211,7 @@ def _judge_dated(
     *,
     run: Effective,
 ) -> None:
-    """Before 0.19 the rules were read for CUDA, the V1 engine, and layers that keep keys and values of equal size."""
+    """Before 0.19 the rules were read for CUDA and layers that keep keys and values of equal size."""
     version = rules.asked or rules.version
     if not accelerator.is_gpu:
         findings.doubts.append(f"vLLM {version} on {accelerator.name} was not read")
@@ -226,29 +225,17 @@ def _judge_dated(
         findings.left_out.append(beside)
     if not rules.takes_pool_size and flags.kv_cache_memory_bytes is not None:
         findings.flag_refusals.append(f"vLLM {version} has no --kv-cache-memory-bytes; 0.10.2 has")
-    if not rules.has_v0_engine:
-        return
-    reasons = {
-        "a device below compute capability 8.0": accelerator.kind is AcceleratorKind.CUDA
-        and not accelerator.supports(_BF16),
-        f"a KV cache of type {flags.kv_cache_dtype}": flags.kv_cache_dtype not in {None, "auto"},
-        "speculative decoding": flags.speculative_config is not None,
-        "a pooling task": flags.pools,
-        "pipeline stages": flags.pp > 1 and _older(rules.version, "0.10.0"),
-    }
-    findings.doubts.extend(
-        f"{reason} may make vLLM {version} fall back to its V0 engine, which was not read"
-        for reason, applies in reasons.items()
-        if applies
-    )
+    doubts, left_out = of_v0_engine(model, accelerator, flags, rules)
+    findings.doubts.extend(doubts)
+    findings.left_out.extend(left_out)
 
 
-def _judge_lengths(model: ModelFacts, flags: Flags, run: Effective, needs: Needs, findings: _Findings) -> None:
+def _judge_lengths(model: ModelFacts, run: Effective, needs: Needs, findings: _Findings) -> None:
     if run.max_model_len > model.max_position:
         findings.refusals.append(
             f"max_model_len {run.max_model_len} is over the model's {model.max_position} positions"
         )
-    if flags.enable_chunked_prefill is False and run.max_num_batched_tokens < run.max_model_len:
+    if not run.chunked and run.max_num_batched_tokens < run.max_model_len:
         findings.refusals.append("without chunked prefill max_num_batched_tokens must reach max_model_len")
     if (batch := run.max_num_batched_tokens) < run.max_num_seqs:
         findings.refusals.append(f"max_num_batched_tokens {batch} is under max_num_seqs {run.max_num_seqs}")

@@ -16,8 +16,8 @@ from agent.fit.model_and_hardware import (
     ModelFacts,
     TensorGroup,
     TowerFacts,
-    VersionRules,
 )
+from agent.fit.version_rules import VersionRules
 
 _REMEMBERED = 512
 """Sums kept in memory, each of one checkpoint with one set of flags that move weights; a search asks for some 100."""
