@@ -79,7 +79,7 @@ def test_what_was_not_read_of_the_first_engine_is_cannot_tell(ask, model, flags,
     ("card", "count", "flags", "vllm", "fits"),
     [
         pytest.param("nvidia-rtx-4090", 2, "-tp 2 --gpu-memory-utilization 0.98", "0.7.2", False, id="held-81536"),
-        pytest.param("nvidia-rtx-4090", 2, "-tp 2 --gpu-memory-utilization 0.95 --max-model-len 65536", "0.6.6", True, id="65536"),
+        pytest.param("nvidia-rtx-4090", 2, "-tp 2 --gpu-memory-utilization 0.9 --max-model-len 32768", "0.6.6", True, id="less-fits"),
         pytest.param("nvidia-l4", 2, "-tp 2 --max-model-len 65536", "0.6.0", False, id="smaller-cards"),
     ],
 )  # fmt: skip
