@@ -82,8 +82,8 @@ class ModelCatalogue:
             bases = (self.by_name.get(wanted.rsplit("-", words)[0]) for words in (1, 2))
             found = next((base for base in bases if base is not None and base.name == found.name), found)
             return stored_as_named(found, name, self.schemes)
-        narrow = any(scheme.facts.scheme != "bf16" and scheme.words_in(last) for scheme in self.schemes.values())
-        if base := tuned_from(shape_of(last), self.by_shape, narrow=narrow):
+        announced = {scheme.facts.scheme for scheme in self.schemes.values() if scheme.words_in(last)}
+        if base := tuned_from(shape_of(last), self.by_shape, announced):
             return stored_as_named(base, name, self.schemes)
         if "gguf" in last:
             base = self.by_shape.get(shape_of(_PACKED.sub("", last)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 from agent.fit.model_and_hardware import ModelFacts
 
@@ -38,18 +39,18 @@ def shape_of(name: str) -> tuple[str, ...]:
 
 
 def tuned_from(
-    shape: tuple[str, ...], by_shape: Mapping[tuple[str, ...], ModelFacts], *, narrow: bool
+    shape: tuple[str, ...], by_shape: Mapping[tuple[str, ...], ModelFacts], announced: AbstractSet[str]
 ) -> ModelFacts | None:
     """The size that a tuner's name contains whole, where all other words are plain ones: Qwen3-14B-abliterated.
 
-    A tuner's checkpoint has the layers of its base. It may be stored otherwise, so a base that is published in fewer
-    than 16 bits is not found, nor one with recurrent layers by a name that announces fewer: a tuner's NVFP4 of Qwen 3.6
-    27B weighed 6.89 GiB on each card where 4.95 are counted.
+    A tuner's checkpoint has the layers of its base. It may be stored otherwise: a base that is published in fewer than
+    16 bits is found only where the name announces the same, and one with recurrent layers only where it announces none
+    (a tuner's NVFP4 of Qwen 3.6 27B weighed 6.89 GiB on each card where 4.95 are counted).
 
     Args:
         shape: The name's words.
         by_shape: Every known size.
-        narrow: The name announces fewer than 16 bits.
+        announced: The storages that the name announces.
     """
     ends = range(len(shape), 0, -1)
     runs = ((start, end) for length in ends for start in range(len(shape) - length + 1) for end in (start + length,))
@@ -59,7 +60,9 @@ def tuned_from(
             continue
         before, after = shape[:start], shape[end:]
         plain = all(_is_plain(word) or _NUMBER.fullmatch(word) for word in before) and all(map(_is_plain, after))
-        told = base.quant.scheme == "bf16" and not (narrow and any(each.recurrent is not None for each in base.layers))
+        recurrent = any(each.recurrent is not None for each in base.layers)
+        wide = base.quant.scheme == "bf16" and not (recurrent and announced - {"bf16"})
+        told = wide or announced == {base.quant.scheme}
         return base if plain and told else None
     return None
 

@@ -6,7 +6,7 @@ from agent.fit.bounds import GIB, MIB, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.kv_cache import own_mtp
-from agent.fit.memory.v0_engine import profile_peak
+from agent.fit.memory.v0_engine import SORTED_BYTES_PER_LOGIT, profile_peak
 from agent.fit.memory.weights import tower_is_built, tower_share
 from agent.fit.model_and_hardware import (
     AcceleratorFacts,
@@ -18,8 +18,8 @@ from agent.fit.model_and_hardware import (
 from agent.fit.version_rules import VersionRules
 
 SAMPLER_BYTES_PER_LOGIT = 14.5
-NATIVE_SAMPLER_BYTES_PER_LOGIT = 33.0
-"""Most that sorting in PyTorch took per logit: 29.5 to 31.5 on five start-ups of 0.9.2 to 0.13.0, 5 with FlashInfer."""
+FLASHINFER_SAMPLER_BYTES_PER_LOGIT = 33.0
+"""Most that FlashInfer's sampler took per logit while it was warmed up: more than 4.3 GiB for 1,024 of 248,320."""
 
 PLAIN_BYTES_PER_LOGIT = 4
 _SURE = 0.6
@@ -81,16 +81,18 @@ def activation_peak(
     if rules.is_v0:
         return profile_peak(forward, min(run.max_num_seqs, batch) * model.vocab, flags, rules)
     sampler = int(SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
-    best = max(forward, sampler, _encoder(model, flags, run)) + GIB // 10
+    encoder = _encoder(model, flags, run)
+    best = max(forward, sampler, encoder) + GIB // 10
     least = _SURE if flags.max_num_seqs is not None else 0.35
-    low = int(best * least)
+    low, high = int((best - GIB // 10) * least), int(best * 1.2) + 2 * GIB // 5
     if plain_sampling:
         logits = PLAIN_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab
-        low = min(low, int(max(forward, logits, _encoder(model, flags, run)) * _SURE))
-    high = int(best * 1.2) + 2 * GIB // 5
+        low = min(low, int(max(forward, logits, encoder) * _SURE))
     if rules.native_sampler:
-        sorting = int(NATIVE_SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
-        high = max(high, sorting + GIB // 5)
+        sorting = int(SORTED_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
+        best, high = max(best, sorting), max(high, sorting + GIB // 5)
+        if flags.max_num_seqs is None:
+            low = min(low, int(max(forward, encoder) * least))
     return Bounds(low=low, best=best, high=high)
 
 
@@ -111,7 +113,7 @@ def sampler_warm_up(model: ModelFacts, run: Effective, accelerator: AcceleratorF
     2026-11-22; pull requests 48601 (2026-07-14) and 57926 of vllm-project/vllm.
     """
     flash = accelerator.supports(_FLASHINFER_SAMPLER)
-    width = NATIVE_SAMPLER_BYTES_PER_LOGIT if flash else TRITON_SAMPLER_BYTES_PER_LOGIT
+    width = FLASHINFER_SAMPLER_BYTES_PER_LOGIT if flash else TRITON_SAMPLER_BYTES_PER_LOGIT
     logits = min(run.max_num_seqs, run.max_num_batched_tokens) * model.vocab
     return Bounds(low=0, best=0, high=max(0, int(width * logits) - activations.low))
 
@@ -175,7 +177,7 @@ def non_torch(accelerator: AcceleratorFacts, flags: Flags) -> Bounds:
         if flags.tp == 1:
             return alone
         return alone + accelerator.peer_bytes + (_BESIDE_RCCL if is_large else _NONE)
-    alone = Bounds(low=GIB // 16, best=GIB // 4, high=GIB // 2 + (6 * GIB if accelerator.unified else 0))
+    alone = Bounds(low=GIB // 50, best=GIB // 4, high=GIB // 2 + (6 * GIB if accelerator.unified else 0))
     peers = accelerator.peer_bytes if flags.tp > 1 else _NONE
     return alone + peers + (_SECOND_MACHINE if accelerator.unified and flags.world > 1 else _NONE)
 

@@ -31,6 +31,7 @@ def test_packaging_words_are_no_part_of_the_shape(name, shape):
         ("Huihui-Qwen3-14B-abliterated-v2", "Qwen/Qwen3-14B", "bf16"),
         ("someone/Dolphin3.0-Llama3.1-8B-FP8", "meta-llama/Llama-3.1-8B-Instruct", "fp8"),
         ("someone/Qwen3-14B-Uncensored-NVFP4", "Qwen/Qwen3-14B", "nvfp4"),
+        ("someone/Huihui-gpt-oss-20b-mxfp4-abliterated-v2", "openai/gpt-oss-20b", "mxfp4"),
         ("someone/gemma-3-12b-it-heretic", "google/gemma-3-12b-it", "bf16"),
     ],
 )
