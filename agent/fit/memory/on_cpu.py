@@ -62,7 +62,9 @@ def predict_on_cpu(
         overheads=Overheads(),
         required_bytes=weights + Bounds.exactly(pool.bytes_per_request),
         shortfall_bytes=outcome.shortfall if known else None,
-        assumptions=assumptions_of(model, rules, run, flags, (*outcome.notes, *verdict.notes, _HOST)),
+        assumptions=assumptions_of(
+            model, rules, run, flags, (*outcome.notes, *verdict.notes, _HOST), device=accelerator.name
+        ),
         sources=(*model.sources, f"{accelerator.name}: {accelerator.source} ({accelerator.date})", rules.source),
         max_model_len=pool.length,
         max_num_batched_tokens=run.max_num_batched_tokens,

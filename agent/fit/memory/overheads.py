@@ -96,6 +96,11 @@ def activation_peak(
     return Bounds(low=low, best=best, high=high)
 
 
+def sampler_most(model: ModelFacts, run: Effective) -> int:
+    """The most that sampling for every sequence of a step was seen to take, bytes."""
+    return int(SORTED_BYTES_PER_LOGIT * min(run.max_num_seqs, run.max_num_batched_tokens) * model.vocab) + GIB // 10
+
+
 def sampler_warm_up(model: ModelFacts, run: Effective, accelerator: AcceleratorFacts, activations: Bounds) -> Bounds:
     """What warming the sampler up takes beyond the profiled peak once the pool is there, bytes per device.
 

@@ -9,6 +9,7 @@ from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.held_by_kernels import beside_narrow_experts, is_counted_while_loading
 from agent.fit.memory.kv_cache import BYTE_CACHES, PLAIN_CACHES
+from agent.fit.memory.lora import flags_counted
 from agent.fit.memory.overheads import is_counted
 from agent.fit.memory.v0_engine import of_v0_engine
 from agent.fit.memory.weights import tower_is_built
@@ -36,6 +37,9 @@ _CACHES = PLAIN_CACHES | BYTE_CACHES | {"float32"}
 _DTYPES = frozenset({None, "auto", "bfloat16", "bf16", "float16", "fp16", "half"})
 _KERNEL_BLOCK = 16
 """Blocks are multiples of it on CUDA: vllm/v1/attention/backends/{flash,triton}_attn.py of 0.32, read 2026-11-21."""
+
+_WITH_OUTPUTS = ("nvidia-rtx-", "nvidia-quadro-", "amd-rx-", "amd-strix-")
+"""Cards and chips that a screen can be plugged into."""
 
 _UNNAMED = {
     True: ("layers beside the decoder have a name that tells no tower: they may be loaded still",),
@@ -140,7 +144,7 @@ def judge(
         _judge_rocm(model, flags, findings)
     elif accelerator.kind is AcceleratorKind.TPU and any(layer.kind in _NOT_ON_TPU for layer in model.layers):
         findings.doubts.append("recurrent and latent layers on a TPU are not modelled")
-    _judge_flags(model, flags, rules, findings, draft=draft)
+    _judge_flags(model, accelerator, flags, rules, findings, draft=draft)
     if count < flags.devices:
         findings.doubts.append(
             f"{flags.data_parallel_size} data-parallel replicas need {flags.devices} devices, {count} given: "
@@ -261,10 +265,15 @@ def _judge_item(rules: VersionRules, run: Effective, findings: _Findings) -> Non
 
 
 def _judge_rocm(model: ModelFacts, flags: Flags, findings: _Findings) -> None:
-    """What the CUDA rules leave open on AMD cards: kernels of quantised weights, sparse attention and cache types."""
+    """What the CUDA rules leave open on AMD cards: kernels of quantised weights, sparse attention and cache types.
+
+    AWQ's dense layers stay as they are published (quantization/awq.py of 0.14.1, read 2026-11-26): 9.49 GiB printed by
+    an RX 9070 XT for a 14B, 9.45 counted.
+    """
     if model.attends_sparsely:
         findings.doubts.append("sparse attention on ROCm was not read")
-    if model.quant.scheme not in {"bf16", "fp8", "fp8-block"}:
+    dense = not any(layer.experts for layer in model.layers)
+    if model.quant.scheme not in {"bf16", "fp8", "fp8-block"} and not (model.quant.scheme == "awq" and dense):
         findings.doubts.append(f"how ROCm stores weights of type {model.quant.scheme} was not read")
     if flags.kv_cache_dtype not in {None, "auto"} and flags.kv_cache_dtype not in PLAIN_CACHES:
         findings.notes.append("an fp8 KV cache on ROCm depends on the card and the attention backend")
@@ -330,11 +339,17 @@ def _reads_bytes_by_flashinfer(model: ModelFacts, accelerator: AcceleratorFacts,
 
 
 def _judge_flags(
-    model: ModelFacts, flags: Flags, rules: VersionRules, findings: _Findings, *, draft: ModelFacts | None
+    model: ModelFacts,
+    accelerator: AcceleratorFacts,
+    flags: Flags,
+    rules: VersionRules,
+    findings: _Findings,
+    *,
+    draft: ModelFacts | None,
 ) -> None:
+    counted = rules.harmless_flags | (flags_counted(model, flags, rules) if accelerator.is_gpu else frozenset())
     for other in flags.others:
-        name = other.name.removeprefix("no-")
-        if other.name not in rules.harmless_flags and name not in rules.harmless_flags:
+        if other.name not in counted and other.name.removeprefix("no-") not in counted:
             findings.doubts.append(f"what --{other.name} does to memory is not modelled")
     speculative = flags.speculative_config
     keys = [f"compilation-config.{key}" for key, _ in flags.compilation_others]
@@ -365,10 +380,11 @@ def _older(version: str, floor: str) -> bool:
 
 
 def assumptions_of(
-    model: ModelFacts, rules: VersionRules, run: Effective, flags: Flags, notes: tuple[str, ...]
+    model: ModelFacts, rules: VersionRules, run: Effective, flags: Flags, notes: tuple[str, ...], *, device: str
 ) -> tuple[str, ...]:
     """Everything a reader must believe for the figures to hold, each once, the weightiest first."""
-    findings = [*notes, *model.assumptions, *rules.assumptions, "nothing else uses the device"]
+    alone = "nothing else uses the device" + (", no screen either" if device.startswith(_WITH_OUTPUTS) else "")
+    findings = [*notes, *model.assumptions, *rules.assumptions, alone]
     if flags.max_model_len is None:
         findings.append(f"max_model_len was not given: the model's own {run.max_model_len}")
     if flags.max_num_batched_tokens is None:

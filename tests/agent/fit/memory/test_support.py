@@ -56,7 +56,7 @@ def test_memory_that_fails_for_certain_is_told_before_a_flag_that_is_refused(ask
 @pytest.mark.parametrize(
     "flags",
     [
-        "--enable-lora",
+        "--enable-lora --fully-sharded-loras",
         "--decode-context-parallel-size 2",
         "--offload-group-size 4",
         "--never-heard-of 3",
@@ -321,3 +321,14 @@ def test_an_architecture_that_is_younger_than_the_oldest_rules_says_since_when(c
         "Starcoder2ForCausalLM",
     }  # fmt: skip
     assert {model.architecture for model in catalogue.models.entries if not model.min_vllm} <= old
+
+
+@pytest.mark.parametrize(("card", "told"), [("nvidia-rtx-4090", True), ("amd-rx-9070-xt", True), ("nvidia-l4", False)])
+def test_a_card_with_outputs_is_assumed_to_drive_no_screen(ask, card, told):
+    assumptions = ask("Qwen/Qwen3-0.6B", card, "--max-model-len 4096", vllm="0.19.0").assumptions
+    assert any(line.endswith("no screen either") for line in assumptions) is told
+
+
+@pytest.mark.parametrize(("model", "fits"), [("Qwen/Qwen3-14B-AWQ", True), ("Qwen/Qwen3-30B-A3B-AWQ", None)])
+def test_awq_without_experts_is_stored_on_rocm_as_it_is_published(ask, model, fits):
+    assert ask(model, "amd-mi300x", "--max-model-len 4096", vllm="0.19.0").fits is fits
