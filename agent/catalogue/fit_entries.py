@@ -203,8 +203,9 @@ def _layer(entry: Mapping[str, Any]) -> LayerGroup:
         expert_padding=None if padding is None else (int(padding[0]), int(padding[1])),
         **fields,
     )
-    if layer.count <= 0 or (layer.kind is AttentionKind.SLIDING) != (layer.window_tokens is not None):
-        raise ValueError(f"layers {entry!r} need a count, and a window exactly when they slide")
+    bounded = layer.kind in {AttentionKind.SLIDING, AttentionKind.CROSS}
+    if layer.count <= 0 or bounded != (layer.window_tokens is not None):
+        raise ValueError(f"layers {entry!r} need a count, and a window exactly when they slide or cross")
     return layer
 
 

@@ -31,12 +31,13 @@ LINEAR_GROUPS = frozenset({TensorGroup.ATTENTION, TensorGroup.RECURRENT, TensorG
 
 
 class AttentionKind(StrEnum):
-    """How a layer remembers: everything, a window, or a state of fixed size."""
+    """How a layer remembers: everything, a window, a state of fixed size, or what an encoder found once."""
 
     FULL = "full"
     SLIDING = "sliding"
     RECURRENT = "recurrent"
     LATENT = "latent"
+    CROSS = "cross"
 
 
 class AcceleratorKind(StrEnum):
@@ -79,7 +80,7 @@ class LayerGroup:
         heads: Query heads.
         kv_heads: Key/value heads before tensor parallelism.
         head_dim: Elements per head.
-        window_tokens: Sliding window; None for full attention.
+        window_tokens: Sliding window, or an encoder's tokens for cross attention; None for full attention.
         owns_kv: False for layers that reuse the KV cache of an earlier layer.
         keys_are_values: The checkpoint stores no V projection (vLLM still builds its slot, and caches both).
         has_bias: Q, K and V projections carry a bias.

@@ -59,6 +59,7 @@ def fill_pool(
     Source: get_kv_cache_config_from_groups, get_max_concurrency_for_kv_cache_config and
     _check_enough_kv_cache_memory in vllm/v1/core/kv_cache_utils.py, version 0.32.0, read 2026-11-21.
     """
+    layout = layout.with_encoder(run.max_num_batched_tokens)
     one = layout.bytes_per_block
     given = flags.num_gpu_blocks_override
     held = Bounds.exactly(given * one) if given else kv_bytes.at_least(0)

@@ -32,7 +32,7 @@ _SHARED_MEMORY = (8, 0)
 _SPARSE = (9, 0)
 _FLASHINFER_SPARSE = (10, 0)
 _WORKSTATION = (12, 0)
-_NOT_ON_TPU = frozenset({AttentionKind.RECURRENT, AttentionKind.LATENT})
+_NOT_ON_TPU = frozenset({AttentionKind.RECURRENT, AttentionKind.LATENT, AttentionKind.CROSS})
 _CACHES = PLAIN_CACHES | BYTE_CACHES | {"float32"}
 _DTYPES = frozenset({None, "auto", "bfloat16", "bf16", "float16", "fp16", "half"})
 _KERNEL_BLOCK = 16
@@ -143,7 +143,7 @@ def judge(
     elif accelerator.kind is AcceleratorKind.ROCM:
         _judge_rocm(model, flags, findings)
     elif accelerator.kind is AcceleratorKind.TPU and any(layer.kind in _NOT_ON_TPU for layer in model.layers):
-        findings.doubts.append("recurrent and latent layers on a TPU are not modelled")
+        findings.doubts.append("recurrent, latent and cross-attention layers on a TPU are not modelled")
     _judge_flags(model, accelerator, flags, rules, findings, draft=draft)
     if count < flags.devices:
         findings.doubts.append(

@@ -99,6 +99,7 @@ def of_v0_engine(
             and len(kinds) > 1,
             "latent attention": AttentionKind.LATENT in kinds,
             "recurrent layers": AttentionKind.RECURRENT in kinds,
+            "cross attention": AttentionKind.CROSS in kinds,
             "pipeline stages": flags.pp > 1,
             "speculative decoding": flags.speculative_config is not None,
             "a pooling task": flags.pools,
@@ -116,6 +117,7 @@ def of_v0_engine(
         and not accelerator.supports(_AMPERE),
         "speculative decoding": flags.speculative_config is not None,
         "a pooling task": flags.pools,
+        "cross attention": any(layer.kind is AttentionKind.CROSS for layer in model.layers),
         "pipeline stages": flags.pp > 1 and _numbers(rules) < (0, 10, 0),
     }
     may = f"may make vLLM {version} fall back to its V0 engine"
