@@ -313,9 +313,9 @@ def test_what_a_version_does_not_have_is_never_said_to_fit(ask, model, older, fi
 def test_an_architecture_that_is_younger_than_the_oldest_rules_says_since_when(catalogue):
     """Those of 0.6.3's own registry need not; its names are listed here, read 2026-11-26."""
     old = {
-        "CohereForCausalLM", "DeciLMForCausalLM", "DeepseekV2ForCausalLM", "ExaoneForCausalLM", "Gemma2ForCausalLM",
-        "GemmaForCausalLM", "GraniteForCausalLM", "InternLM2ForCausalLM", "InternVLChatModel", "LlamaForCausalLM",
-        "LlavaForConditionalGeneration", "MistralForCausalLM", "MixtralForCausalLM", "OPTForCausalLM",
+        "CohereForCausalLM", "DeciLMForCausalLM", "DeepseekV2ForCausalLM", "ExaoneForCausalLM", "GPT2LMHeadModel",
+        "Gemma2ForCausalLM", "GemmaForCausalLM", "GraniteForCausalLM", "InternLM2ForCausalLM", "InternVLChatModel", "LlamaForCausalLM",
+        "LlavaForConditionalGeneration", "LlavaNextForConditionalGeneration", "MistralForCausalLM", "MixtralForCausalLM", "OPTForCausalLM",
         "OlmoeForCausalLM", "Phi3ForCausalLM", "PhiMoEForCausalLM", "PixtralForConditionalGeneration",
         "QWenLMHeadModel", "Qwen2ForCausalLM", "Qwen2MoeForCausalLM", "Qwen2VLForConditionalGeneration",
         "Starcoder2ForCausalLM",
