@@ -73,6 +73,8 @@ class KvLayout:
         Source: CrossAttentionSpec in vllm/v1/kv_cache_interface.py and max_num_encoder_input_tokens in
         vllm/config/scheduler.py of 0.13.0 and 0.33.0, read 2026-11-26.
         """
+        if not any(each.kind is AttentionKind.CROSS for each in self.caches):
+            return self
         caches = (
             replace(each, window_tokens=batch) if each.kind is AttentionKind.CROSS else each for each in self.caches
         )
