@@ -1,4 +1,4 @@
-"""vLLM's first engine: what falls back to it, the batch it chooses, and what its profile run takes.
+"""The first engine of vLLM: what falls back to it, the batch it chooses, and what its profile run takes.
 
 Source: vllm/worker/{worker,model_runner,cache_engine}.py, engine/arg_utils.py and config.py of 0.6.3, 0.6.4.post1,
 0.6.5, 0.6.6, 0.7.3 and 0.8.5, read 2026-11-26.
