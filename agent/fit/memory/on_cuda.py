@@ -11,6 +11,7 @@ from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.fit_verdict import Step, decide
 from agent.fit.memory.held_by_kernels import as_kernels_hold_it
+from agent.fit.memory.held_by_loading import loaders_copy, sleep_surplus
 from agent.fit.memory.kv_cache import KvLayout, cache_bytes_per_element, default_block_tokens, plan_layout
 from agent.fit.memory.kv_pool import Pool, fill_pool
 from agent.fit.memory.lora import adapter_bytes, with_adapters
@@ -188,6 +189,7 @@ def _terms(
     beyond = _samples_beyond_profile(model, rules)
     activations = activation_peak(model, flags, run, rules, plain_sampling=beyond)
     kernels = descriptor_memory(model, accelerator, rules) + delta_kernel_memory(model, accelerator)
+    kernels = kernels + loaders_copy(accelerator, flags, weights)
     graphs = graph_memory(model, flags, run, flash_2=_keeps_flash_2_buffers(model, accelerator, rules))
     low, best, high = (ceil(part * run.utilisation) for part in (total.low, total.best, total.high))
     return Terms(
@@ -198,7 +200,8 @@ def _terms(
         activations=activations,
         non_torch=non_torch(accelerator, flags) + kernels,
         graphs=with_adapters(graphs, flags),
-        draft=draft_allowance(flags, assisted=assisted, counted=draft is not None or is_counted(model, flags)),
+        draft=draft_allowance(flags, assisted=assisted, counted=draft is not None or is_counted(model, flags))
+        + sleep_surplus(flags),
         applied=_applied(accelerator, with_adapters(graph_estimate(model, flags, run), flags), rules),
         budget=Bounds(low=low, best=best, high=high),
         given_pool=flags.kv_cache_memory_bytes,

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from agent.errors import InputRejected
 from agent.fit.flags.flags import Flags
+from agent.fit.memory import held_by_loading, lora
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.held_by_kernels import beside_narrow_experts, is_counted_while_loading
 from agent.fit.memory.kv_cache import BYTE_CACHES, PLAIN_CACHES
-from agent.fit.memory.lora import flags_counted
 from agent.fit.memory.overheads import is_counted
 from agent.fit.memory.v0_engine import of_v0_engine
 from agent.fit.memory.weights import tower_is_built
@@ -347,7 +347,8 @@ def _judge_flags(
     *,
     draft: ModelFacts | None,
 ) -> None:
-    counted = rules.harmless_flags | (flags_counted(model, flags, rules) if accelerator.is_gpu else frozenset())
+    on_gpu = held_by_loading.flags_counted(model, flags) | lora.flags_counted(model, flags, rules)
+    counted = rules.harmless_flags | (on_gpu if accelerator.is_gpu else frozenset())
     for other in flags.others:
         if other.name not in counted and other.name.removeprefix("no-") not in counted:
             findings.doubts.append(f"what --{other.name} does to memory is not modelled")
