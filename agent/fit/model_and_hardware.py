@@ -133,6 +133,7 @@ class TowerFacts:
         profile_bytes_per_batch: Activation peak of one profiled encoder batch; None: estimated.
         profile_bytes_per_token: The same by token of the profiled items, for towers whose items are large; None: the
             batch's figure or the estimate counts.
+        alone_bytes_per_token: The same on one device for all checkpoints but NVFP4, where that is less.
         sharded: True when the tower is split under tensor parallelism.
         splittable: An item may be split over steps (the model does not attend to it as a whole).
         unseen: What its profile run takes was never recorded, and no relative tells.
@@ -145,6 +146,7 @@ class TowerFacts:
     image_tokens: int = 0
     profile_bytes_per_batch: int | None = None
     profile_bytes_per_token: int | None = None
+    alone_bytes_per_token: int | None = None
     sharded: bool = False
     splittable: bool = False
     unseen: bool = False

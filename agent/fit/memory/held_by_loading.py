@@ -30,11 +30,13 @@ def sleep_surplus(flags: Flags) -> Bounds:
     return _SURPLUS if any(other.name == _SLEEP for other in flags.others) else _NONE
 
 
-def loaders_copy(accelerator: AcceleratorFacts, flags: Flags, weights: Bounds) -> Bounds:
+def loaders_copy(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, weights: Bounds) -> Bounds:
     """A checkpoint that fastsafetensors may keep where host and device share their memory, bytes.
 
     Qwen 3.6 35B-A3B in NVFP4 left 50 GiB of a GB10 beside its cache twice, of which 25 are explained (0.28.0); four
-    start-ups with other loaders left 27. The cause was not proved.
+    start-ups with other loaders left 27. The cause was not proved; in 16 bits it cannot be a copy, for Gemma 4 31B of
+    59 GiB started at 0.8 of that machine (0.19.1).
     """
-    asked = accelerator.unified and flags.untyped("load-format") == "fastsafetensors"
+    narrow = model.quant.scheme != "bf16"
+    asked = narrow and accelerator.unified and flags.untyped("load-format") == "fastsafetensors"
     return Bounds(low=0, best=0, high=int(weights.high * 1.25)) if asked else _NONE

@@ -189,7 +189,7 @@ def _terms(
     beyond = _samples_beyond_profile(model, rules)
     activations = activation_peak(model, flags, run, rules, plain_sampling=beyond)
     kernels = descriptor_memory(model, accelerator, rules) + delta_kernel_memory(model, accelerator)
-    kernels = kernels + loaders_copy(accelerator, flags, weights)
+    kernels = kernels + loaders_copy(model, accelerator, flags, weights)
     graphs = graph_memory(model, flags, run, flash_2=_keeps_flash_2_buffers(model, accelerator, rules))
     low, best, high = (ceil(part * run.utilisation) for part in (total.low, total.best, total.high))
     return Terms(

@@ -24,6 +24,9 @@ FLASHINFER_SAMPLER_BYTES_PER_LOGIT = 33.0
 PLAIN_BYTES_PER_LOGIT = 4
 _SURE = 0.6
 """The share of a computed peak that every start-up with given sequences took at least."""
+
+_SURE_OF_ENCODER = 0.7
+"""The same of an encoder's, which no flag about sequences changes."""
 TRITON_SAMPLER_BYTES_PER_LOGIT = 20.0
 """Most the kernels of older cards are taken to need per logit: scores in 4 bytes, copied for penalties and sums."""
 
@@ -84,7 +87,7 @@ def activation_peak(
     encoder = _encoder(model, flags, run)
     best = max(forward, sampler, encoder) + GIB // 10
     least = _SURE if flags.max_num_seqs is not None else 0.35
-    low, high = int((best - GIB // 10) * least), int(best * 1.2) + 2 * GIB // 5
+    low, high = int(max(max(forward, sampler) * least, encoder * _SURE_OF_ENCODER)), int(best * 1.2) + 2 * GIB // 5
     if plain_sampling:
         logits = PLAIN_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab
         low = min(low, int(max(forward, logits, encoder) * _SURE))
@@ -92,7 +95,7 @@ def activation_peak(
         sorting = int(SORTED_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
         best, high = max(best, sorting), max(high, sorting + GIB // 5)
         if flags.max_num_seqs is None:
-            low = min(low, int(max(forward, encoder) * least))
+            low = min(low, int(max(forward * least, encoder * _SURE_OF_ENCODER)))
     return Bounds(low=low, best=best, high=high)
 
 
@@ -271,6 +274,8 @@ def _encoder(model: ModelFacts, flags: Flags, run: Effective) -> int:
         return 0
     if tower.profile_bytes_per_token is not None:
         tokens = _profiled_tokens(tower, flags, run)
+        if tower.alone_bytes_per_token is not None and flags.world == 1 and model.quant.scheme != "nvfp4":
+            return tower.alone_bytes_per_token * tokens
         return tower.profile_bytes_per_token * tokens // tower_share(tower, flags)
     if tower.profile_bytes_per_batch is not None:
         return tower.profile_bytes_per_batch * max(1, batch // (tower.tokens_per_item or ITEM_TOKENS))

@@ -103,9 +103,10 @@ def test_switched_cards_give_nccl_two_gib_and_stages_give_it_none(catalogue):
     [
         ("Qwen/Qwen2.5-VL-7B-Instruct", "", 15.25),
         ("Qwen/Qwen2.5-VL-7B-Instruct", "--limit-mm-per-prompt '{\"video\":0}'", 2.27),
-        ("Qwen/Qwen3.6-35B-A3B", "--max-model-len 8192 --max-num-batched-tokens 4096 --max-num-seqs 1", 2.92),
+        ("RedHatAI/Qwen3.6-35B-A3B-NVFP4", "--max-num-batched-tokens 4096 --max-num-seqs 1", 2.92),
+        ("Qwen/Qwen3.6-35B-A3B", "--max-model-len 8192 --max-num-batched-tokens 4096 --max-num-seqs 1", 1.98),
         ("Qwen/Qwen3.8-27B", "-tp 2 --max-num-seqs 1", 1.51),
-        ("Qwen/Qwen3.6-27B", "--max-num-batched-tokens 65536 --max-num-seqs 8", 11.39),
+        ("nvidia/Qwen3.6-27B-NVFP4", "--max-num-batched-tokens 65536 --max-num-seqs 8", 11.39),
         ("Qwen/Qwen3.6-27B", "--language-model-only --max-num-seqs 1", 0.37),
     ],
 )
