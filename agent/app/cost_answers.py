@@ -17,12 +17,13 @@ from agent.fit.cost.bill import own_hardware_usd_per_h
 from agent.fit.cost.load import Load
 from agent.fit.cost.offers import MeasuredSpeed, Offer, Wanted, offers
 from agent.fit.flags.flags import Flags
-from agent.fit.model_and_hardware import ModelFacts, VersionRules
+from agent.fit.model_and_hardware import ModelFacts
 from agent.fit.needs import Needs
 from agent.fit.question import Question
 from agent.fit.speed.calibration import START_STORAGE
 from agent.fit.speed.price import Shape
 from agent.fit.speed.startup import startup_time
+from agent.fit.version_rules import VersionRules
 
 if TYPE_CHECKING:
     from agent.catalogue.service_capacity import Setting

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from agent.catalogue.load_fit import FitCatalogue, load_fit_catalogue
 from agent.fit.bounds import Bounds
 from agent.fit.memory.predict import predict
-from agent.fit.model_and_hardware import ModelFacts, VersionRules
+from agent.fit.model_and_hardware import ModelFacts
 from agent.fit.question import Question
 from agent.fit.report import FitReport
 from agent.fit.speed.calibration import Kind, Measurement, calibrated
 from agent.fit.speed.price import Shape, find_shapes
 from agent.fit.speed.speed import decode_speed
+from agent.fit.version_rules import VersionRules
 from agent.fit.versions import over_versions
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from agent.fit.model_and_hardware import (
     RecurrentState,
     TensorGroup,
     TowerFacts,
-    VersionRules,
 )
+from agent.fit.version_rules import VersionRules
 
 _PEER_GIB = (0.05, 0.2, 0.7)
 """What tensor parallelism adds where nothing else was measured: recorded start-ups of two and four cards."""
@@ -186,6 +186,7 @@ def version_from_entry(entry: Mapping[str, Any], harmless: frozenset[str]) -> Ve
         version=str(entry["version"]),
         default_utilisation=float(entry["default_utilisation"]),
         group_padding_limit=float(entry.get("group_padding_limit", 1.5)),
+        chunk_tokens=int(entry.get("chunk_tokens", 2048)),
         harmless_flags=harmless,
         source=f"{entry['source']} ({entry['date']})",
         **rules,
@@ -202,8 +203,9 @@ def _layer(entry: Mapping[str, Any]) -> LayerGroup:
         expert_padding=None if padding is None else (int(padding[0]), int(padding[1])),
         **fields,
     )
-    if layer.count <= 0 or (layer.kind is AttentionKind.SLIDING) != (layer.window_tokens is not None):
-        raise ValueError(f"layers {entry!r} need a count, and a window exactly when they slide")
+    bounded = layer.kind in {AttentionKind.SLIDING, AttentionKind.CROSS}
+    if layer.count <= 0 or bounded != (layer.window_tokens is not None):
+        raise ValueError(f"layers {entry!r} need a count, and a window exactly when they slide or cross")
     return layer
 
 

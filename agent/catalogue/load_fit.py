@@ -21,11 +21,13 @@ from agent.catalogue.fit_entries import (
     variant_of,
     version_from_entry,
 )
+from agent.catalogue.model_names import shape_of, tuned_from
 from agent.catalogue.stored_as_named import stored_as_named
 from agent.errors import InputRejected
 from agent.fit.flags.flags import Flags, typed_flag_names
 from agent.fit.memory.weights import stored_bytes
-from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, VersionRules
+from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts
+from agent.fit.version_rules import VersionRules
 
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(?:(\d+)|x))?((?:\.?(?:post|dev|rc|a|b)\d*|\.\d+|[-+ ].*)*)")
 """Two or three numbers, then what builds append: 0.10.1.1, 0.19.2rc1.dev134+gfe9c3d6c5, 0.8.5.post1."""
@@ -34,18 +36,7 @@ _IS_EARLY = re.compile(r"\.?(?:dev|rc|a|b)")
 """Built before the release whose number it carries."""
 
 _PACKED = re.compile(r"[-_.:]*(?:gguf|ud(?=-))|[-_.:]+i?q\d\w*")
-_CARD = re.compile(r"rtx\d{4}")
-"""A card that a checkpoint was made for stands in some names."""
-
 _FLAG_LISTS = ("harmless_flags", "other_flags")
-
-_NOISE = frozenset([
-    "it", "instruct", "hf", "chat", "ct", "qat", "awq", "gptq", "int4", "int8", "nvfp4", "fp4", "fp8",
-    "mxfp4", "dynamic", "w4a16", "w8a8", "w8a16", "4bit", "8bit", "bit", "bnb", "autoround", "quantized",
-    "marlin", "unsloth", "base", "meta", "block", "static", "g128", "g32", "bf16", "fp16", "bfloat16",
-    "mobile", "local", "mount", "g64", "compressed", "tensors", "text", "asym", "sym", "w4", "a16",
-    "mtp",
-])  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +62,7 @@ class ModelCatalogue:
 
         Args:
             name: A Hugging Face id, an alias, or a path whose last part is such a name. The id of a known size with a
-                quantisation in its name that is not listed is answered by a stated assumption.
+                quantisation or a tuner's words in its name that is not listed is answered by a stated assumption.
 
         Raises:
             InputRejected: If the name belongs to no known model.
@@ -87,12 +78,15 @@ class ModelCatalogue:
         wanted = name.strip().rstrip("/").lower()
         if found := self.by_name.get(wanted) or self.by_name.get(last := wanted.rsplit("/", 1)[-1]):
             return found
-        if found := self.by_shape.get(_shape(last)):
+        if found := self.by_shape.get(shape_of(last)):
             bases = (self.by_name.get(wanted.rsplit("-", words)[0]) for words in (1, 2))
             found = next((base for base in bases if base is not None and base.name == found.name), found)
             return stored_as_named(found, name, self.schemes)
+        announced = {scheme.facts.scheme for scheme in self.schemes.values() if scheme.words_in(last)}
+        if base := tuned_from(shape_of(last), self.by_shape, announced):
+            return stored_as_named(base, name, self.schemes)
         if "gguf" in last:
-            base = self.by_shape.get(_shape(_PACKED.sub("", last)))
+            base = self.by_shape.get(shape_of(_PACKED.sub("", last)))
             raise InputRejected(
                 f"model {name!r} is not known",
                 why="how a GGUF file lays its tensors out was not read",
@@ -257,11 +251,11 @@ def _load_models(document: dict[str, Any]) -> ModelCatalogue:
             for name in (entry["name"], *entry["aliases"]):
                 _enter(by_name, name, base)
                 by_name[name.lower()] = replace(base, other_positions=()) if "/" in name else base
-                by_shape.setdefault(_shape(name.rsplit("/", 1)[-1].lower()), base)
+                by_shape.setdefault(shape_of(name.rsplit("/", 1)[-1].lower()), base)
             for sibling in entry.get("siblings", ()):
                 facts = sibling_of(base, sibling)
                 _enter(by_name, sibling["id"], facts)
-                by_shape.setdefault(_shape(sibling["id"].rsplit("/", 1)[-1].lower()), facts)
+                by_shape.setdefault(shape_of(sibling["id"].rsplit("/", 1)[-1].lower()), facts)
             for variant in entry["variants"]:
                 facts = variant_of(base, variant, {key: scheme.facts for key, scheme in schemes.items()})
                 if is_publishers_own(facts):  # its publisher's own: another's checkpoint of that name is a guess
@@ -332,10 +326,3 @@ def _load_versions(document: dict[str, Any]) -> tuple[VersionRules, ...]:
 def _numbers(version: str) -> tuple[int, int, int]:
     major, minor, patch = version.split(".")
     return int(major), int(minor), int(patch)
-
-
-def _shape(name: str) -> tuple[str, ...]:
-    """What is left of a name without packaging words: ("gemma", "4", "31b")."""
-    words = re.split(r"[-_\s]+|\.(?!\d)|(?<!\d)\.", re.sub(r"\([^)]*\)", "", name))
-    kept = (word for word in words if word and word not in _NOISE and not _CARD.fullmatch(word))
-    return tuple(part for word in kept for part in re.sub(r"^([a-z]{3,})(\d)", r"\1 \2", word).split())

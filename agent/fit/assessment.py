@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.predict import predict
-from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, VersionRules
+from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts
 from agent.fit.needs import Needs
 from agent.fit.report import FitReport
 from agent.fit.speed.calibration import Kind, Measurement, calibrated
 from agent.fit.speed.speed import decode_speed
+from agent.fit.version_rules import VersionRules
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

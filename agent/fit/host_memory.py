@@ -147,7 +147,7 @@ def _on_cpu(setup: Setup) -> Iterator[HostPart]:
     space = _kv_space(flags)
     cache = Bounds(low=0, best=space, high=space)
     yield HostPart(name="KV cache", size=_times(cache, ranks), source="VLLM_CPU_KVCACHE_SPACE, which it fills in use")
-    peak = activation_peak(model, flags, run)
+    peak = activation_peak(model, flags, run, setup.rules)
     size = Bounds(low=0, best=peak.best, high=peak.high)
     yield HostPart(name="Activations", size=_times(size, ranks), source="calibrated on GPUs; the low end is none")
 

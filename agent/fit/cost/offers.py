@@ -14,12 +14,13 @@ from agent.fit.cost.bill import Bill, Throughput, bill
 from agent.fit.cost.load import Load
 from agent.fit.flags.flags import Flags
 from agent.fit.host_memory import host_need
-from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, VersionRules
+from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts
 from agent.fit.needs import Needs
 from agent.fit.report import FitReport
 from agent.fit.speed.platform_start import PlatformStart, StartThere, start_on
 from agent.fit.speed.price import Shape
 from agent.fit.speed.speed import decode_speed
+from agent.fit.version_rules import VersionRules
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,6 +15,9 @@ from agent.fit.flags.server_flags import AUTO, Flags, OtherFlag, SpeculativeFlag
 __all__ = ("AUTO", "Flags", "OtherFlag", "SpeculativeFlags", "human_int", "parse_flags", "typed_flag_names")
 
 _HINT = "Write flags as vLLM takes them, shell-quoted: --max-model-len 8192 --limit-mm-per-prompt '{\"image\":0}'"
+_COUNTS = re.compile(r"[a-z]+=\d+(?:,[a-z]+=\d+)*")
+"""How vLLM 0.6 to 0.8 take ``--limit-mm-per-prompt``."""
+
 _DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -158,6 +161,8 @@ def _parsed(name: str, text: str, parse: Callable[[str], Any]) -> Any:
 
 
 def _json(name: str, text: str) -> dict[str, Any]:
+    if name.endswith("limit-mm-per-prompt") and _COUNTS.fullmatch(text):
+        return {kind: int(count) for kind, _, count in (part.partition("=") for part in text.split(","))}
     try:
         value = json.loads(text)  # not strict: as vLLM itself reads it
     except (ValueError, RecursionError) as error:

@@ -7,8 +7,10 @@ from functools import lru_cache
 
 from agent.fit.bounds import GIB
 from agent.fit.flags.flags import AUTO, Flags
+from agent.fit.memory.v0_engine import chunks_prefill, default_batch
 from agent.fit.memory.weights import tower_is_built
-from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup, VersionRules
+from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup
+from agent.fit.version_rules import VersionRules
 
 _OVERLAPPING_METHODS = frozenset({
     "mtp", "eagle", "eagle3", "extract_hidden_states", "dflash", "dspark", "draft_model", "ngram_gpu",
@@ -25,6 +27,7 @@ class Effective:
         auto_length: vLLM shortens the context by itself.
         max_num_batched_tokens: Tokens of one step.
         max_num_seqs: Sequences of one step.
+        chunked: A prompt may be spread over steps.
         utilisation: Share of device memory.
         captured: Batch sizes of CUDA graphs; 0 without graphs.
         largest_captured: The largest of them; 0 without graphs.
@@ -38,6 +41,7 @@ class Effective:
     auto_length: bool
     max_num_batched_tokens: int
     max_num_seqs: int
+    chunked: bool
     utilisation: float
     captured: int
     largest_captured: int
@@ -55,13 +59,17 @@ def effective(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, ru
     """
     given = flags.max_model_len
     length = model.max_position if given is None or given == AUTO else given
-    default_batch, default_seqs = _defaults(accelerator, flags, rules)
+    chunked = flags.enable_chunked_prefill is not False
+    usual_batch, default_seqs = _defaults(accelerator, flags, rules)
+    if rules.is_v0:
+        chunked = chunks_prefill(model, accelerator, flags, length)
+        usual_batch, default_seqs = default_batch(model, flags, rules, length, chunked=chunked), 256
     item = _item_tokens(model, flags)
     batch, seqs = flags.max_num_batched_tokens, flags.max_num_seqs or default_seqs
     if batch is None:
-        batch = max(length, default_batch) if flags.enable_chunked_prefill is False else default_batch
+        batch = usual_batch if chunked else max(length, usual_batch)
         batch = max(batch, item) if rules.raises_batch_to_mm_item else batch
-        batch = min(seqs * length, batch)
+        batch = batch if rules.is_v0 else min(seqs * length, batch)
     if flags.max_num_seqs is None:
         seqs = min(seqs, batch)
     captured = captured_sizes(flags, seqs, batch, rules) if accelerator.is_gpu else frozenset()
@@ -70,6 +78,7 @@ def effective(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, ru
         auto_length=flags.max_model_len == AUTO,
         max_num_batched_tokens=batch,
         max_num_seqs=seqs,
+        chunked=chunked,
         utilisation=flags.gpu_memory_utilization or rules.default_utilisation,
         captured=len(captured),
         largest_captured=max(captured, default=0),
@@ -113,19 +122,23 @@ def _overlaps_guesses(flags: Flags) -> bool:
 def captured_sizes(flags: Flags, seqs: int, batched_tokens: int, rules: VersionRules) -> frozenset[int]:
     """Which batch sizes are captured: 1, 2, 4, steps of 8 to 256 and of 16 to min(512, 2 x seqs); once 8 throughout.
 
-    Source: vllm/config/vllm.py 807-882, version 0.11.2; vllm/config.py 4030-4036, version 0.8.5; read 2026-11-22.
+    The V0 engine captures every eighth size up to the sequences of one step.
+
+    Source: vllm/config/vllm.py 807-882, version 0.11.2; vllm/config.py 4000-4036, version 0.8.5; read 2026-11-22.
     """
     if flags.enforce_eager or flags.cudagraph_mode == "NONE" or flags.compilation_level == 0:
         return frozenset()
     if flags.cudagraph_capture_sizes is not None:
         return frozenset(size for size in flags.cudagraph_capture_sizes if size <= batched_tokens)
+    if rules.is_v0:
+        return _usual_sizes(seqs if seqs <= 4 else -(-seqs // 8) * 8, by_eights=True)
     usual = 512 if rules.captures_all_sizes else min(512, 2 * seqs)
     largest = min(flags.max_cudagraph_capture_size or usual, batched_tokens)
-    return _usual_sizes(largest, rules.captures_by_eights)
+    return _usual_sizes(largest, by_eights=rules.captures_by_eights)
 
 
 @lru_cache(maxsize=64)
-def _usual_sizes(largest: int, by_eights: bool) -> frozenset[int]:  # noqa: FBT001 - a key's part
+def _usual_sizes(largest: int, *, by_eights: bool) -> frozenset[int]:
     sizes = frozenset(size for size in (1, 2, 4) if size <= largest)
     if by_eights:
         return sizes | frozenset(range(8, largest + 1, 8))

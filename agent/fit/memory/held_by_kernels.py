@@ -12,8 +12,8 @@ from agent.fit.model_and_hardware import (
     AcceleratorKind,
     ModelFacts,
     TensorGroup,
-    VersionRules,
 )
+from agent.fit.version_rules import VersionRules
 
 _HOPPER = 9
 _NATIVE_FP8 = (8, 9)

@@ -7,7 +7,8 @@ from math import ceil, gcd
 from sys import maxsize
 
 from agent.fit.flags.flags import Flags
-from agent.fit.model_and_hardware import AttentionKind, LayerGroup, ModelFacts, VersionRules
+from agent.fit.model_and_hardware import AttentionKind, LayerGroup, ModelFacts
+from agent.fit.version_rules import VersionRules
 
 BLOCK_TOKENS = 16
 CPU_BLOCK_TOKENS = 128
@@ -25,11 +26,11 @@ class LayerCache:
     """Layers whose caches are alike: what one block of one layer is.
 
     Attributes:
-        kind: Full, sliding, recurrent or latent.
+        kind: Full, sliding, recurrent, latent or cross.
         layers: Layers on this pipeline stage.
         block_tokens: Tokens of one block.
         page_bytes: Bytes of one block of one layer on one device.
-        window_tokens: Sliding window, None for all others.
+        window_tokens: Sliding window or an encoder's tokens, None for all others.
     """
 
     kind: AttentionKind
@@ -66,6 +67,19 @@ class KvLayout:
         """Block tables of one request."""
         return sum(-(-cache.layers // self.group_layers) for cache in self.caches)
 
+    def with_encoder(self, batch: int) -> KvLayout:
+        """The same where an encoder may be given a batch of tokens, which a request claims for cross attention.
+
+        Source: CrossAttentionSpec in vllm/v1/kv_cache_interface.py and max_num_encoder_input_tokens in
+        vllm/config/scheduler.py of 0.13.0 and 0.33.0, read 2026-11-26.
+        """
+        if not any(each.kind is AttentionKind.CROSS for each in self.caches):
+            return self
+        caches = (
+            replace(each, window_tokens=batch) if each.kind is AttentionKind.CROSS else each for each in self.caches
+        )
+        return replace(self, caches=tuple(caches))
+
     def blocks_per_request(self, length: int, in_flight_tokens: int, *, spare_states: int = 0) -> int:
         """Blocks that one request of ``length`` tokens claims.
 
@@ -96,12 +110,17 @@ class KvLayout:
         return min(low * step, most)
 
     def _claims(self, in_flight_tokens: int, spare_states: int) -> tuple[int, list[tuple[int, int, int]]]:
-        """Blocks of a request of any length, and what grows with it: (tables, tokens of a block, most tokens kept)."""
+        """Blocks of a request of any length, and what grows with it: (tables, tokens of a block, most tokens kept).
+
+        Cross attention claims the tokens of the encoder however short the request is.
+        """
         fixed, grows = 0, []
         for cache in self.caches:
             tables = -(-cache.layers // self.group_layers)
             if cache.kind is AttentionKind.RECURRENT:
                 fixed += tables * (1 + spare_states)
+            elif cache.kind is AttentionKind.CROSS:
+                fixed += tables * -(-(cache.window_tokens or 0) // cache.block_tokens)
             elif cache.window_tokens is not None:
                 fixed += tables
                 grows.append((tables, cache.block_tokens, cache.window_tokens - 1 + in_flight_tokens))
@@ -175,7 +194,7 @@ def plan_layout(
     )
     caches = _merged(layers, flags, block_tokens, bytes_per_element)
     mixed = {cache.kind for cache in caches} >= {AttentionKind.FULL, AttentionKind.SLIDING}
-    if flags.disable_hybrid_kv_cache_manager or (rules.widens_sliding_windows and mixed):
+    if flags.disable_hybrid_kv_cache_manager or rules.is_v0 or (rules.widens_sliding_windows and mixed):
         caches = tuple(replace(cache, kind=AttentionKind.FULL, window_tokens=None) for cache in caches)
     if len({cache.kind for cache in caches}) == 1 and len({cache.window_tokens for cache in caches}) == 1:
         together = sum(cache.layers for cache in caches)

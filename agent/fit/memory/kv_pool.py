@@ -8,8 +8,8 @@ from agent.fit.bounds import Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.kv_cache import KvLayout
-from agent.fit.model_and_hardware import VersionRules
 from agent.fit.needs import Needs
+from agent.fit.version_rules import VersionRules
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,6 +59,7 @@ def fill_pool(
     Source: get_kv_cache_config_from_groups, get_max_concurrency_for_kv_cache_config and
     _check_enough_kv_cache_memory in vllm/v1/core/kv_cache_utils.py, version 0.32.0, read 2026-11-21.
     """
+    layout = layout.with_encoder(run.max_num_batched_tokens)
     one = layout.bytes_per_block
     given = flags.num_gpu_blocks_override
     held = Bounds.exactly(given * one) if given else kv_bytes.at_least(0)

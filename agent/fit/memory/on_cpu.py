@@ -12,9 +12,10 @@ from agent.fit.memory.kv_cache import CPU_BLOCK_TOKENS, cache_bytes_per_element,
 from agent.fit.memory.kv_pool import fill_pool
 from agent.fit.memory.support import Verdict, assumptions_of
 from agent.fit.memory.weights import plan_weights
-from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, VersionRules
+from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts
 from agent.fit.needs import Needs
 from agent.fit.report import FitReason, FitReport, Overheads
+from agent.fit.version_rules import VersionRules
 
 _UNGIVEN = "the host's memory is not known: give VLLM_CPU_KVCACHE_SPACE=GIB or --kv-cache-memory-bytes"
 _HOST = "the host is taken to have room for weights and the given KV space"
@@ -61,7 +62,9 @@ def predict_on_cpu(
         overheads=Overheads(),
         required_bytes=weights + Bounds.exactly(pool.bytes_per_request),
         shortfall_bytes=outcome.shortfall if known else None,
-        assumptions=assumptions_of(model, rules, run, flags, (*outcome.notes, *verdict.notes, _HOST)),
+        assumptions=assumptions_of(
+            model, rules, run, flags, (*outcome.notes, *verdict.notes, _HOST), device=accelerator.name
+        ),
         sources=(*model.sources, f"{accelerator.name}: {accelerator.source} ({accelerator.date})", rules.source),
         max_model_len=pool.length,
         max_num_batched_tokens=run.max_num_batched_tokens,

@@ -11,8 +11,10 @@ from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.fit_verdict import Step, decide
 from agent.fit.memory.held_by_kernels import as_kernels_hold_it
+from agent.fit.memory.held_by_loading import loaders_copy, sleep_surplus
 from agent.fit.memory.kv_cache import KvLayout, cache_bytes_per_element, default_block_tokens, plan_layout
 from agent.fit.memory.kv_pool import Pool, fill_pool
+from agent.fit.memory.lora import adapter_bytes, with_adapters
 from agent.fit.memory.overheads import (
     SOURCE,
     activation_peak,
@@ -25,13 +27,15 @@ from agent.fit.memory.overheads import (
     is_assisted,
     is_counted,
     non_torch,
+    sampler_most,
     sampler_warm_up,
 )
 from agent.fit.memory.support import Verdict, assumptions_of
 from agent.fit.memory.weights import WeightPlan, plan_weights
-from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, AttentionKind, ModelFacts, VersionRules
+from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, AttentionKind, ModelFacts
 from agent.fit.needs import Needs
 from agent.fit.report import FitReason, FitReport, Overheads
+from agent.fit.version_rules import VersionRules
 
 _WHOLE_STEPS = frozenset({"FULL", "FULL_DECODE_ONLY"})
 """Modes of graphs that no level of optimisation gives up."""
@@ -48,7 +52,8 @@ class Terms:
     """Every term of one device.
 
     ``applied`` is the graph estimate the budget gives up, ``draft`` an allowance, ``warm_up`` what the sampler takes
-    that was not profiled, ``counts_context`` whether the budget pays for what is in use before vLLM starts.
+    that was not profiled, ``freed`` the bytes of the profiled peak that nothing takes again, ``counts_context`` whether
+    the budget pays for what is in use before vLLM starts.
     """
 
     total: Bounds
@@ -63,6 +68,7 @@ class Terms:
     budget: Bounds
     given_pool: int | None
     warm_up: Bounds
+    freed: int
     counts_context: bool
 
     @property
@@ -127,7 +133,7 @@ def predict_on_cuda(
         total_bytes=terms.total,
         required_bytes=outcome.required,
         shortfall_bytes=outcome.shortfall,
-        assumptions=assumptions_of(model, rules, run, flags, (*outcome.notes, *verdict.notes)),
+        assumptions=assumptions_of(model, rules, run, flags, (*outcome.notes, *verdict.notes), device=accelerator.name),
         sources=(
             *model.sources,
             f"{accelerator.name}: {accelerator.source} ({accelerator.date})",
@@ -179,10 +185,12 @@ def _terms(
         weights = independent_sum((weights, assistant_weights(model, flags)))
     if draft is not None:
         weights = weights + plan_weights(draft, flags, rules, batched_tokens=run.max_num_batched_tokens).loaded
-    weights = independent_sum((weights, accelerator.load_bytes))
+    weights = independent_sum((weights, accelerator.load_bytes, adapter_bytes(model, flags)))
     beyond = _samples_beyond_profile(model, rules)
-    activations = activation_peak(model, flags, run, native_sampler=rules.native_sampler, plain_sampling=beyond)
+    activations = activation_peak(model, flags, run, rules, plain_sampling=beyond)
     kernels = descriptor_memory(model, accelerator, rules) + delta_kernel_memory(model, accelerator)
+    kernels = kernels + loaders_copy(model, accelerator, flags, weights)
+    graphs = graph_memory(model, flags, run, flash_2=_keeps_flash_2_buffers(model, accelerator, rules))
     low, best, high = (ceil(part * run.utilisation) for part in (total.low, total.best, total.high))
     return Terms(
         total=total,
@@ -191,12 +199,14 @@ def _terms(
         transient=_transient(model, held, plan, flags, rules),
         activations=activations,
         non_torch=non_torch(accelerator, flags) + kernels,
-        graphs=graph_memory(model, flags, run, flash_2=_keeps_flash_2_buffers(model, accelerator, rules)),
-        draft=draft_allowance(flags, assisted=assisted, counted=draft is not None or is_counted(model, flags)),
-        applied=_applied(accelerator, graph_estimate(model, flags, run), rules),
+        graphs=with_adapters(graphs, flags),
+        draft=draft_allowance(flags, assisted=assisted, counted=draft is not None or is_counted(model, flags))
+        + sleep_surplus(flags),
+        applied=_applied(accelerator, with_adapters(graph_estimate(model, flags, run), flags), rules),
         budget=Bounds(low=low, best=best, high=high),
         given_pool=flags.kv_cache_memory_bytes,
         warm_up=sampler_warm_up(model, run, accelerator, activations) if beyond else Bounds.exactly(0),
+        freed=max(0, activations.low - sampler_most(model, run)),
         counts_context=rules.counts_context,
     )
 
@@ -332,7 +342,7 @@ def _capture(t: Terms) -> Step:
     """Device memory once pool and graphs are there and the sampler is warmed up.
 
     A profiled pool makes that the budget, less the estimate given up for graphs, plus the graphs: the terms that make
-    up the pool cancel out. At the optimistic end the warm-up takes no activations again.
+    up the pool cancel out. Of the profiled peak only sampling comes again, and at the optimistic end nothing.
     """
     if t.given_pool is not None:
         again = Bounds(low=0, best=t.activations.best, high=t.activations.high)
@@ -343,7 +353,7 @@ def _capture(t: Terms) -> Step:
     if t.applied.high:
         best = t.graphs.best - t.applied.best
         excess = Bounds(low=min(best, t.graphs.low - t.applied.low), best=best, high=ESTIMATE_ERROR_BYTES)
-    unused = Bounds(low=0, best=0, high=t.activations.low)
+    unused = Bounds(low=t.freed, best=t.freed, high=t.activations.low)
     context = Bounds.exactly(0) if t.counts_context else t.context
     beyond = independent_sum((excess, t.draft, context, unused.negated())) + t.warm_up
     best = t.budget.best + beyond.best

@@ -12,9 +12,10 @@ from agent.fit.memory.fit_verdict import Step, decide
 from agent.fit.memory.kv_cache import cache_bytes_per_element, own_mtp
 from agent.fit.memory.support import Verdict, assumptions_of
 from agent.fit.memory.weights import device_tensors, plan_weights
-from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, TensorGroup, VersionRules
+from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, TensorGroup
 from agent.fit.needs import Needs
 from agent.fit.report import FitReason, FitReport, Overheads
+from agent.fit.version_rules import VersionRules
 
 _SOURCE = (
     "tpu-inference 0.23.0 and 0.32.0: worker/tpu_worker.py determine_available_memory, runner/kv_cache_manager.py "
@@ -73,7 +74,7 @@ def predict_on_tpu(
         total_bytes=total,
         required_bytes=outcome.required,
         shortfall_bytes=outcome.shortfall,
-        assumptions=assumptions_of(model, rules, run, flags, (*outcome.notes, *verdict.notes)),
+        assumptions=assumptions_of(model, rules, run, flags, (*outcome.notes, *verdict.notes), device=accelerator.name),
         sources=(*model.sources, f"{accelerator.name}: {accelerator.source} ({accelerator.date})", _SOURCE),
         max_model_len=run.max_model_len,
         max_num_batched_tokens=run.max_num_batched_tokens,

@@ -6,6 +6,7 @@ from agent.fit.bounds import GIB, MIB, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.kv_cache import own_mtp
+from agent.fit.memory.v0_engine import SORTED_BYTES_PER_LOGIT, profile_peak
 from agent.fit.memory.weights import tower_is_built, tower_share
 from agent.fit.model_and_hardware import (
     AcceleratorFacts,
@@ -13,16 +14,19 @@ from agent.fit.model_and_hardware import (
     ModelFacts,
     TensorGroup,
     TowerFacts,
-    VersionRules,
 )
+from agent.fit.version_rules import VersionRules
 
 SAMPLER_BYTES_PER_LOGIT = 14.5
-NATIVE_SAMPLER_BYTES_PER_LOGIT = 33.0
-"""Most that sorting in PyTorch took per logit: 29.5 to 31.5 on five start-ups of 0.9.2 to 0.13.0, 5 with FlashInfer."""
+FLASHINFER_SAMPLER_BYTES_PER_LOGIT = 33.0
+"""Most that FlashInfer's sampler took per logit while it was warmed up: more than 4.3 GiB for 1,024 of 248,320."""
 
 PLAIN_BYTES_PER_LOGIT = 4
 _SURE = 0.6
 """The share of a computed peak that every start-up with given sequences took at least."""
+
+_SURE_OF_ENCODER = 0.7
+"""The same of an encoder's, which no flag about sequences changes."""
 TRITON_SAMPLER_BYTES_PER_LOGIT = 20.0
 """Most the kernels of older cards are taken to need per logit: scores in 4 bytes, copied for penalties and sums."""
 
@@ -49,7 +53,7 @@ SOURCE = (
 
 
 def activation_peak(
-    model: ModelFacts, flags: Flags, run: Effective, *, native_sampler: bool = False, plain_sampling: bool = False
+    model: ModelFacts, flags: Flags, run: Effective, rules: VersionRules, *, plain_sampling: bool = False
 ) -> Bounds:
     """Highest activation of the profile run over the weights, bytes per device.
 
@@ -62,7 +66,8 @@ def activation_peak(
         model: Its widest layer, vocabulary and towers.
         flags: Tensor parallelism and what is profiled.
         run: Batch and sequences.
-        native_sampler: The version's default installation sorts logits in PyTorch: the high end counts that.
+        rules: Whether the version's default installation sorts logits in PyTorch, which the high end counts; the V0
+            engine samples otherwise.
         plain_sampling: The profile run samples without top-k and top-p: the low end counts one float32 copy of the
             logits (Qwen3 32B over two cards of 95 GiB, 1,024 sequences: 1.65 GiB with libraries and graphs, 0.27.1).
     """
@@ -76,18 +81,27 @@ def activation_peak(
         for layer in model.layers
     )
     forward = 4 * batch * widest * 2 // flags.tp
+    if rules.is_v0:
+        return profile_peak(forward, min(run.max_num_seqs, batch) * model.vocab, flags, rules)
     sampler = int(SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
-    best = max(forward, sampler, _encoder(model, flags, run)) + GIB // 10
+    encoder = _encoder(model, flags, run)
+    best = max(forward, sampler, encoder) + GIB // 10
     least = _SURE if flags.max_num_seqs is not None else 0.35
-    low = int(best * least)
+    low, high = int(max(max(forward, sampler) * least, encoder * _SURE_OF_ENCODER)), int(best * 1.2) + 2 * GIB // 5
     if plain_sampling:
         logits = PLAIN_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab
-        low = min(low, int(max(forward, logits, _encoder(model, flags, run)) * _SURE))
-    high = int(best * 1.2) + 2 * GIB // 5
-    if native_sampler:
-        sorting = int(NATIVE_SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
-        high = max(high, sorting + GIB // 5)
+        low = min(low, int(max(forward, logits, encoder) * _SURE))
+    if rules.native_sampler:
+        sorting = int(SORTED_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
+        best, high = max(best, sorting), max(high, sorting + GIB // 5)
+        if flags.max_num_seqs is None:
+            low = min(low, int(max(forward * least, encoder * _SURE_OF_ENCODER)))
     return Bounds(low=low, best=best, high=high)
+
+
+def sampler_most(model: ModelFacts, run: Effective) -> int:
+    """The most that sampling for every sequence of a step was seen to take, bytes."""
+    return int(SORTED_BYTES_PER_LOGIT * min(run.max_num_seqs, run.max_num_batched_tokens) * model.vocab) + GIB // 10
 
 
 def sampler_warm_up(model: ModelFacts, run: Effective, accelerator: AcceleratorFacts, activations: Bounds) -> Bounds:
@@ -107,7 +121,7 @@ def sampler_warm_up(model: ModelFacts, run: Effective, accelerator: AcceleratorF
     2026-11-22; pull requests 48601 (2026-07-14) and 57926 of vllm-project/vllm.
     """
     flash = accelerator.supports(_FLASHINFER_SAMPLER)
-    width = NATIVE_SAMPLER_BYTES_PER_LOGIT if flash else TRITON_SAMPLER_BYTES_PER_LOGIT
+    width = FLASHINFER_SAMPLER_BYTES_PER_LOGIT if flash else TRITON_SAMPLER_BYTES_PER_LOGIT
     logits = min(run.max_num_seqs, run.max_num_batched_tokens) * model.vocab
     return Bounds(low=0, best=0, high=max(0, int(width * logits) - activations.low))
 
@@ -171,7 +185,7 @@ def non_torch(accelerator: AcceleratorFacts, flags: Flags) -> Bounds:
         if flags.tp == 1:
             return alone
         return alone + accelerator.peer_bytes + (_BESIDE_RCCL if is_large else _NONE)
-    alone = Bounds(low=GIB // 16, best=GIB // 4, high=GIB // 2 + (6 * GIB if accelerator.unified else 0))
+    alone = Bounds(low=GIB // 50, best=GIB // 4, high=GIB // 2 + (6 * GIB if accelerator.unified else 0))
     peers = accelerator.peer_bytes if flags.tp > 1 else _NONE
     return alone + peers + (_SECOND_MACHINE if accelerator.unified and flags.world > 1 else _NONE)
 
@@ -260,6 +274,8 @@ def _encoder(model: ModelFacts, flags: Flags, run: Effective) -> int:
         return 0
     if tower.profile_bytes_per_token is not None:
         tokens = _profiled_tokens(tower, flags, run)
+        if tower.alone_bytes_per_token is not None and flags.world == 1 and model.quant.scheme != "nvfp4":
+            return tower.alone_bytes_per_token * tokens
         return tower.profile_bytes_per_token * tokens // tower_share(tower, flags)
     if tower.profile_bytes_per_batch is not None:
         return tower.profile_bytes_per_batch * max(1, batch // (tower.tokens_per_item or ITEM_TOKENS))

@@ -10,9 +10,11 @@ from agent.fit.memory.on_cpu import predict_on_cpu
 from agent.fit.memory.on_cuda import predict_on_cuda
 from agent.fit.memory.on_tpu import predict_on_tpu
 from agent.fit.memory.support import check_shape, judge
-from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts, VersionRules
+from agent.fit.memory.v0_engine import served_by
+from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts
 from agent.fit.needs import Needs
 from agent.fit.report import FitReport
+from agent.fit.version_rules import VersionRules
 
 _WORLDS = {
     AcceleratorKind.CUDA: predict_on_cuda,
@@ -51,6 +53,7 @@ def predict(
             that does not divide the attention heads.
     """
     check_shape(model, accelerator, count, flags)
+    rules = served_by(accelerator, flags, rules)
     if _stores_cache_type(model, accelerator, flags, rules):
         flags = replace(flags, kv_cache_dtype="fp8")
         model = replace(model, assumptions=(*model.assumptions, "the KV cache is fp8, as the checkpoint's config asks"))

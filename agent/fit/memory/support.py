@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 
 from agent.errors import InputRejected
 from agent.fit.flags.flags import Flags
+from agent.fit.memory import held_by_loading, lora
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.held_by_kernels import beside_narrow_experts, is_counted_while_loading
 from agent.fit.memory.kv_cache import BYTE_CACHES, PLAIN_CACHES
 from agent.fit.memory.overheads import is_counted
+from agent.fit.memory.v0_engine import of_v0_engine
 from agent.fit.memory.weights import tower_is_built
 from agent.fit.model_and_hardware import (
     AcceleratorFacts,
@@ -17,9 +19,9 @@ from agent.fit.model_and_hardware import (
     AttentionKind,
     ModelFacts,
     TensorGroup,
-    VersionRules,
 )
 from agent.fit.needs import Needs
+from agent.fit.version_rules import VersionRules
 
 _BF16 = (8, 0)
 _FP8_CACHE = (8, 9)
@@ -30,11 +32,14 @@ _SHARED_MEMORY = (8, 0)
 _SPARSE = (9, 0)
 _FLASHINFER_SPARSE = (10, 0)
 _WORKSTATION = (12, 0)
-_NOT_ON_TPU = frozenset({AttentionKind.RECURRENT, AttentionKind.LATENT})
+_NOT_ON_TPU = frozenset({AttentionKind.RECURRENT, AttentionKind.LATENT, AttentionKind.CROSS})
 _CACHES = PLAIN_CACHES | BYTE_CACHES | {"float32"}
 _DTYPES = frozenset({None, "auto", "bfloat16", "bf16", "float16", "fp16", "half"})
 _KERNEL_BLOCK = 16
 """Blocks are multiples of it on CUDA: vllm/v1/attention/backends/{flash,triton}_attn.py of 0.32, read 2026-11-21."""
+
+_WITH_OUTPUTS = ("nvidia-rtx-", "nvidia-quadro-", "amd-rx-", "amd-strix-")
+"""Cards and chips that a screen can be plugged into."""
 
 _UNNAMED = {
     True: ("layers beside the decoder have a name that tells no tower: they may be loaded still",),
@@ -116,9 +121,7 @@ def judge(
     """
     findings = _Findings()
     if rules.is_unread:
-        findings.left_out.append(
-            f"vLLM before {rules.version} profiles a batch of the whole length, which is not modelled"
-        )
+        findings.left_out.append(f"what the profile run of vLLM before {rules.version} takes was not read")
     if rules.is_dated:
         _judge_dated(model, accelerator, flags, rules, findings, run=run)
     _judge_model(model, flags, rules, findings)
@@ -129,7 +132,7 @@ def judge(
         unread = rules.assumptions or not (rules.asked or rules.version).endswith(".0")  # .1 may be a build on the way
         place = findings.doubts if unread else findings.refusals
         place.append(f"{model.architecture} needs vLLM {model.min_vllm} or newer")
-    _judge_lengths(model, flags, run, needs, findings)
+    _judge_lengths(model, run, needs, findings)
     _judge_item(rules, run, findings)
     quantises = model.quant.scheme == "bf16" and flags.quantization not in {None, "auto", "none"}
     if quantises and not is_counted_while_loading(model, accelerator, flags):
@@ -140,8 +143,8 @@ def judge(
     elif accelerator.kind is AcceleratorKind.ROCM:
         _judge_rocm(model, flags, findings)
     elif accelerator.kind is AcceleratorKind.TPU and any(layer.kind in _NOT_ON_TPU for layer in model.layers):
-        findings.doubts.append("recurrent and latent layers on a TPU are not modelled")
-    _judge_flags(model, flags, rules, findings, draft=draft)
+        findings.doubts.append("recurrent, latent and cross-attention layers on a TPU are not modelled")
+    _judge_flags(model, accelerator, flags, rules, findings, draft=draft)
     if count < flags.devices:
         findings.doubts.append(
             f"{flags.data_parallel_size} data-parallel replicas need {flags.devices} devices, {count} given: "
@@ -212,7 +215,7 @@ def _judge_dated(
     *,
     run: Effective,
 ) -> None:
-    """Before 0.19 the rules were read for CUDA, the V1 engine, and layers that keep keys and values of equal size."""
+    """Before 0.19 the rules were read for CUDA and layers that keep keys and values of equal size."""
     version = rules.asked or rules.version
     if not accelerator.is_gpu:
         findings.doubts.append(f"vLLM {version} on {accelerator.name} was not read")
@@ -226,29 +229,17 @@ def _judge_dated(
         findings.left_out.append(beside)
     if not rules.takes_pool_size and flags.kv_cache_memory_bytes is not None:
         findings.flag_refusals.append(f"vLLM {version} has no --kv-cache-memory-bytes; 0.10.2 has")
-    if not rules.has_v0_engine:
-        return
-    reasons = {
-        "a device below compute capability 8.0": accelerator.kind is AcceleratorKind.CUDA
-        and not accelerator.supports(_BF16),
-        f"a KV cache of type {flags.kv_cache_dtype}": flags.kv_cache_dtype not in {None, "auto"},
-        "speculative decoding": flags.speculative_config is not None,
-        "a pooling task": flags.pools,
-        "pipeline stages": flags.pp > 1 and _older(rules.version, "0.10.0"),
-    }
-    findings.doubts.extend(
-        f"{reason} may make vLLM {version} fall back to its V0 engine, which was not read"
-        for reason, applies in reasons.items()
-        if applies
-    )
+    doubts, left_out = of_v0_engine(model, accelerator, flags, rules)
+    findings.doubts.extend(doubts)
+    findings.left_out.extend(left_out)
 
 
-def _judge_lengths(model: ModelFacts, flags: Flags, run: Effective, needs: Needs, findings: _Findings) -> None:
+def _judge_lengths(model: ModelFacts, run: Effective, needs: Needs, findings: _Findings) -> None:
     if run.max_model_len > model.max_position:
         findings.refusals.append(
             f"max_model_len {run.max_model_len} is over the model's {model.max_position} positions"
         )
-    if flags.enable_chunked_prefill is False and run.max_num_batched_tokens < run.max_model_len:
+    if not run.chunked and run.max_num_batched_tokens < run.max_model_len:
         findings.refusals.append("without chunked prefill max_num_batched_tokens must reach max_model_len")
     if (batch := run.max_num_batched_tokens) < run.max_num_seqs:
         findings.refusals.append(f"max_num_batched_tokens {batch} is under max_num_seqs {run.max_num_seqs}")
@@ -274,10 +265,15 @@ def _judge_item(rules: VersionRules, run: Effective, findings: _Findings) -> Non
 
 
 def _judge_rocm(model: ModelFacts, flags: Flags, findings: _Findings) -> None:
-    """What the CUDA rules leave open on AMD cards: kernels of quantised weights, sparse attention and cache types."""
+    """What the CUDA rules leave open on AMD cards: kernels of quantised weights, sparse attention and cache types.
+
+    AWQ's dense layers stay as they are published (quantization/awq.py of 0.14.1, read 2026-11-26): 9.49 GiB printed by
+    an RX 9070 XT for a 14B, 9.45 counted.
+    """
     if model.attends_sparsely:
         findings.doubts.append("sparse attention on ROCm was not read")
-    if model.quant.scheme not in {"bf16", "fp8", "fp8-block"}:
+    dense = not any(layer.experts for layer in model.layers)
+    if model.quant.scheme not in {"bf16", "fp8", "fp8-block"} and not (model.quant.scheme == "awq" and dense):
         findings.doubts.append(f"how ROCm stores weights of type {model.quant.scheme} was not read")
     if flags.kv_cache_dtype not in {None, "auto"} and flags.kv_cache_dtype not in PLAIN_CACHES:
         findings.notes.append("an fp8 KV cache on ROCm depends on the card and the attention backend")
@@ -343,11 +339,18 @@ def _reads_bytes_by_flashinfer(model: ModelFacts, accelerator: AcceleratorFacts,
 
 
 def _judge_flags(
-    model: ModelFacts, flags: Flags, rules: VersionRules, findings: _Findings, *, draft: ModelFacts | None
+    model: ModelFacts,
+    accelerator: AcceleratorFacts,
+    flags: Flags,
+    rules: VersionRules,
+    findings: _Findings,
+    *,
+    draft: ModelFacts | None,
 ) -> None:
+    on_gpu = held_by_loading.flags_counted(model, flags) | lora.flags_counted(model, flags, rules)
+    counted = rules.harmless_flags | (on_gpu if accelerator.is_gpu else frozenset())
     for other in flags.others:
-        name = other.name.removeprefix("no-")
-        if other.name not in rules.harmless_flags and name not in rules.harmless_flags:
+        if other.name not in counted and other.name.removeprefix("no-") not in counted:
             findings.doubts.append(f"what --{other.name} does to memory is not modelled")
     speculative = flags.speculative_config
     keys = [f"compilation-config.{key}" for key, _ in flags.compilation_others]
@@ -378,10 +381,11 @@ def _older(version: str, floor: str) -> bool:
 
 
 def assumptions_of(
-    model: ModelFacts, rules: VersionRules, run: Effective, flags: Flags, notes: tuple[str, ...]
+    model: ModelFacts, rules: VersionRules, run: Effective, flags: Flags, notes: tuple[str, ...], *, device: str
 ) -> tuple[str, ...]:
     """Everything a reader must believe for the figures to hold, each once, the weightiest first."""
-    findings = [*notes, *model.assumptions, *rules.assumptions, "nothing else uses the device"]
+    alone = "nothing else uses the device" + (", no screen either" if device.startswith(_WITH_OUTPUTS) else "")
+    findings = [*notes, *model.assumptions, *rules.assumptions, alone]
     if flags.max_model_len is None:
         findings.append(f"max_model_len was not given: the model's own {run.max_model_len}")
     if flags.max_num_batched_tokens is None:

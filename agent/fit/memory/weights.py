@@ -16,8 +16,8 @@ from agent.fit.model_and_hardware import (
     ModelFacts,
     TensorGroup,
     TowerFacts,
-    VersionRules,
 )
+from agent.fit.version_rules import VersionRules
 
 _REMEMBERED = 512
 """Sums kept in memory, each of one checkpoint with one set of flags that move weights; a search asks for some 100."""
@@ -109,6 +109,7 @@ def _weighing(flags: Flags) -> Flags:
     return Flags(
         tensor_parallel_size=flags.tp,
         pipeline_parallel_size=flags.pp,
+        data_parallel_size=flags.data_parallel_size,
         language_model_only=flags.language_model_only,
         mm_encoder_tp_mode=flags.mm_encoder_tp_mode,
         limit_mm_per_prompt=flags.limit_mm_per_prompt,
@@ -190,10 +191,10 @@ def device_tensors(model: ModelFacts, flags: Flags) -> Iterator[Tensor]:
     index = 0
     for layer in stage_layers(model.layers, flags.pp):
         for _ in range(layer.count):
-            yield from _layer_tensors(model, layer, tp, index)
+            yield from _layer_tensors(model, layer, flags, index)
             index += 1
     if (guessing := own_mtp(model, flags)) is not None and not model.mtp_bytes:
-        yield from _guessing_tensors(model, guessing, tp, index)
+        yield from _guessing_tensors(model, guessing, flags, index)
         yield Tensor(group=TensorGroup.OTHER, params=2 * hidden * hidden, stored_params=2 * hidden * hidden)
 
 
@@ -206,22 +207,22 @@ def _narrower(model: ModelFacts, flags: Flags) -> int:
     guessing = own_mtp(model, flags)
     if guessing is None or not _leaves_guessing_wide(model):
         return 0
-    whole = sum(tensor.params for tensor in _layer_tensors(model, guessing, flags.tp, 0))
+    whole = sum(tensor.params for tensor in _layer_tensors(model, guessing, flags, 0))
     return int(whole * (model.quant.base_bytes_per_param - model.quant.bytes_per_param))
 
 
-def _guessing_tensors(model: ModelFacts, guessing: LayerGroup, tp: int, index: int) -> Iterator[Tensor]:
+def _guessing_tensors(model: ModelFacts, guessing: LayerGroup, flags: Flags, index: int) -> Iterator[Tensor]:
     """The guessing layer, which publishers of four-bit checkpoints leave in 16 bits.
 
     vLLM then chooses its "Unquantized MoE backend" for it: 1.57 GiB for Qwen 3.6 35B-A3B as NVFP4 (0.20.2).
     """
     wide = _leaves_guessing_wide(model)
-    for tensor in _layer_tensors(model, guessing, tp, index):
+    for tensor in _layer_tensors(model, guessing, flags, index):
         yield replace(tensor, group=TensorGroup.OTHER) if wide else tensor
 
 
-def _layer_tensors(model: ModelFacts, layer: LayerGroup, tp: int, index: int) -> Iterator[Tensor]:
-    hidden = model.hidden
+def _layer_tensors(model: ModelFacts, layer: LayerGroup, flags: Flags, index: int) -> Iterator[Tensor]:
+    hidden, tp = model.hidden, flags.tp
 
     def tensor(group: TensorGroup, params: int, stored: int) -> Tensor:
         return Tensor(group=group, params=params, stored_params=stored, layer=index)
@@ -245,7 +246,7 @@ def _layer_tensors(model: ModelFacts, layer: LayerGroup, tp: int, index: int) ->
         yield tensor(TensorGroup.MLP, hidden * layer.intermediate // tp, hidden * layer.intermediate)
     if layer.experts:
         one = layer.experts * hidden * layer.expert_intermediate
-        held = _expert_params(model, layer, tp)
+        held = _expert_params(model, layer, tp * (flags.data_parallel_size or 1))
         yield tensor(TensorGroup.EXPERTS, 2 * held, 2 * one)
         yield tensor(TensorGroup.EXPERTS, held, one)
     if layer.shared_intermediate:
@@ -256,15 +257,18 @@ def _layer_tensors(model: ModelFacts, layer: LayerGroup, tp: int, index: int) ->
         yield tensor(TensorGroup.PER_LAYER_PROJECTIONS, one, one)
 
 
-def _expert_params(model: ModelFacts, layer: LayerGroup, tp: int) -> int:
+def _expert_params(model: ModelFacts, layer: LayerGroup, ranks: int) -> int:
     """Parameters of one matrix of all experts on one device, padded where they are kept in four bits.
 
-    Source: vllm/model_executor/layers/quantization/mxfp4.py, the Marlin backend, read 2026-11-21.
+    Data-parallel replicas share the experts: each holds its part, with expert parallelism or without.
+
+    Source: vllm/model_executor/layers/quantization/mxfp4.py, the Marlin backend, read 2026-11-21;
+    FusedMoEParallelConfig.make in vllm/model_executor/layers/fused_moe/config.py of 0.14.1, read 2026-11-26.
     """
     if layer.expert_padding is None or TensorGroup.EXPERTS not in model.quant.groups:
-        return layer.experts * model.hidden * layer.expert_intermediate // tp
+        return layer.experts * model.hidden * layer.expert_intermediate // ranks
     rows, columns = layer.expert_padding
-    return layer.experts * _up(model.hidden, rows) * _up(layer.expert_intermediate // tp, columns)
+    return layer.experts * _up(model.hidden, rows) * _up(layer.expert_intermediate // ranks, columns)
 
 
 def _up(size: int, multiple: int) -> int:

@@ -14,8 +14,8 @@ from agent.fit.model_and_hardware import (
     AcceleratorKind,
     ModelFacts,
     TensorGroup,
-    VersionRules,
 )
+from agent.fit.version_rules import VersionRules
 
 _MEMORY_SHARE: Final = (0.50, 0.92)
 """Share of the data sheet's bandwidth that decoding reaches: worst, best. Seen: 26B-A4B QAT on an L4 0.66 at 61.7

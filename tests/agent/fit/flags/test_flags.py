@@ -38,6 +38,7 @@ from agent.fit.flags.flags import AUTO, Flags, OtherFlag, human_int, parse_flags
             (("audio", 1), ("image", 0)),
         ),
         ("--limit-mm-per-prompt.image 0", "limit_mm_per_prompt", (("image", 0),)),
+        ("--limit-mm-per-prompt image=2,video=1", "limit_mm_per_prompt", (("image", 2), ("video", 1))),
         ("VLLM_CPU_KVCACHE_SPACE=4 vllm serve google/gemma-4-31B-it", "kv_cache_space_gib", 4.0),
         ("--device-memory-utilization 0.8", "gpu_memory_utilization", 0.8),
     ],

@@ -189,3 +189,19 @@ def test_the_longest_context_is_the_last_that_fits(blocks, flight, most):
     longest = layout.longest(blocks, most, flight)
     assert longest == 0 or layout.blocks_per_request(longest, flight) <= blocks
     assert longest == most or layout.blocks_per_request(longest + 1, flight) > blocks
+
+
+def test_cross_attention_claims_the_encoders_tokens_beside_the_decoders(ask):
+    """Whisper large v3 printed 33,216 tokens in 10.14 GiB (0.15.1): 32 layers of each kind, in blocks of 16."""
+    flags = f"--kv-cache-memory-bytes {int(10.14 * 2**30)}"
+    report = ask("openai/whisper-large-v3", "nvidia-rtx-4080", flags, vllm="0.15.1")
+    assert report.kv_tokens.best == 33_216
+    assert report.kv_blocks_per_request == 448 // 16 + 2048 // 16
+    assert report.weights_bytes.best / 2**30 == pytest.approx(2.88, abs=0.01)
+    asked = ask("openai/whisper-large-v3", "nvidia-h100-80gb", "--max-num-batched-tokens 4096", vllm="0.33.0")
+    assert asked.kv_blocks_per_request == 448 // 16 + 4096 // 16
+
+
+@pytest.mark.parametrize("vllm", ["0.7.3", "0.9.2", "0.10.2"])
+def test_cross_attention_before_the_next_engine_is_cannot_tell(ask, vllm):
+    assert ask("openai/whisper-small", "nvidia-h100-80gb", vllm=vllm).fits is None

@@ -25,7 +25,7 @@ def residual(catalogue):
         model, card, rules = catalogue.models.find(name), catalogue.accelerator(accelerator), catalogue.rules(version)
         parsed = parse_flags(flags)
         run = effective(model, card, parsed, rules)
-        terms = [activation_peak(model, parsed, run), non_torch(card, parsed)]
+        terms = [activation_peak(model, parsed, run, rules), non_torch(card, parsed)]
         if rules.graph_estimate_subtracted:
             terms.append(graph_estimate(model, parsed, run))
         whole = independent_sum(terms)
@@ -103,9 +103,10 @@ def test_switched_cards_give_nccl_two_gib_and_stages_give_it_none(catalogue):
     [
         ("Qwen/Qwen2.5-VL-7B-Instruct", "", 15.25),
         ("Qwen/Qwen2.5-VL-7B-Instruct", "--limit-mm-per-prompt '{\"video\":0}'", 2.27),
-        ("Qwen/Qwen3.6-35B-A3B", "--max-model-len 8192 --max-num-batched-tokens 4096 --max-num-seqs 1", 2.92),
+        ("RedHatAI/Qwen3.6-35B-A3B-NVFP4", "--max-num-batched-tokens 4096 --max-num-seqs 1", 2.92),
+        ("Qwen/Qwen3.6-35B-A3B", "--max-model-len 8192 --max-num-batched-tokens 4096 --max-num-seqs 1", 1.98),
         ("Qwen/Qwen3.8-27B", "-tp 2 --max-num-seqs 1", 1.51),
-        ("Qwen/Qwen3.6-27B", "--max-num-batched-tokens 65536 --max-num-seqs 8", 11.39),
+        ("nvidia/Qwen3.6-27B-NVFP4", "--max-num-batched-tokens 65536 --max-num-seqs 8", 11.39),
         ("Qwen/Qwen3.6-27B", "--language-model-only --max-num-seqs 1", 0.37),
     ],
 )
@@ -113,8 +114,9 @@ def test_a_large_image_or_video_is_what_the_profile_run_holds(catalogue, name, f
     """Recorded: one video of 114,688 tokens, one image of 16,384 whatever the context, four images in a large batch."""
     model, card = catalogue.models.find(name), catalogue.accelerator("nvidia-a100-80gb")
     parsed = parse_flags(flags)
-    run = effective(model, card, parsed, catalogue.rules("0.23"))
-    assert activation_peak(model, parsed, run).best / GIB == pytest.approx(gib, rel=0.02)
+    rules = catalogue.rules("0.23")
+    run = effective(model, card, parsed, rules)
+    assert activation_peak(model, parsed, run, rules).best / GIB == pytest.approx(gib, rel=0.02)
 
 
 def test_deeper_models_capture_larger_graphs(catalogue):

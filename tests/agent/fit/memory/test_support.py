@@ -56,7 +56,7 @@ def test_memory_that_fails_for_certain_is_told_before_a_flag_that_is_refused(ask
 @pytest.mark.parametrize(
     "flags",
     [
-        "--enable-lora",
+        "--enable-lora --fully-sharded-loras",
         "--decode-context-parallel-size 2",
         "--offload-group-size 4",
         "--never-heard-of 3",
@@ -126,7 +126,7 @@ def test_a_known_draft_model_is_counted(ask, catalogue):
 
 
 def test_versions_before_the_oldest_that_was_read_are_unknown(ask):
-    assert ask("meta-llama/Llama-3.1-8B", "nvidia-h100-80gb", "--max-model-len 8192", vllm="0.6.3").fits is None
+    assert ask("meta-llama/Llama-3.1-8B", "nvidia-h100-80gb", "--max-model-len 8192", vllm="0.5.4").fits is None
 
 
 def test_pipeline_stages_stay_in_the_v1_engine(ask):
@@ -299,6 +299,7 @@ def test_before_ada_8_bit_floats_with_a_scale_per_head_are_a_doubt(ask, cache, f
         ("Qwen/Qwen3.5-27B", "0.16.0", "0.17.0"),
         ("Qwen/Qwen3-VL-8B-Instruct", "0.10.0", "0.11.0"),
         ("openai/gpt-oss-20b", "0.9.0", "0.10.1"),
+        ("google/gemma-3-12b-it", "0.7.0", "0.8.0"),
     ],
 )
 def test_what_a_version_does_not_have_is_never_said_to_fit(ask, model, older, first):
@@ -310,15 +311,24 @@ def test_what_a_version_does_not_have_is_never_said_to_fit(ask, model, older, fi
 
 
 def test_an_architecture_that_is_younger_than_the_oldest_rules_says_since_when(catalogue):
-    """Those of 0.8.0's own registry need not; its names are listed here, read 2026-11-24."""
+    """Those of 0.6.3's own registry need not; its names are listed here, read 2026-11-26."""
     old = {
-        "CohereForCausalLM", "DeciLMForCausalLM", "DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM",
-        "ExaoneForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM", "Gemma3ForConditionalGeneration",
-        "GemmaForCausalLM", "GlmForCausalLM", "GraniteForCausalLM", "InternLM2ForCausalLM", "InternVLChatModel",
-        "LlamaForCausalLM", "LlavaForConditionalGeneration", "Mistral3ForConditionalGeneration", "MistralForCausalLM",
-        "MixtralForCausalLM", "OPTForCausalLM", "Olmo2ForCausalLM", "OlmoeForCausalLM", "Phi3ForCausalLM",
-        "PhiMoEForCausalLM", "PixtralForConditionalGeneration", "QWenLMHeadModel", "Qwen2ForCausalLM",
-        "Qwen2MoeForCausalLM", "Qwen2VLForConditionalGeneration", "Qwen2_5_VLForConditionalGeneration",
+        "CohereForCausalLM", "DeciLMForCausalLM", "DeepseekV2ForCausalLM", "ExaoneForCausalLM", "GPT2LMHeadModel",
+        "Gemma2ForCausalLM", "GemmaForCausalLM", "GraniteForCausalLM", "InternLM2ForCausalLM", "InternVLChatModel", "LlamaForCausalLM",
+        "LlavaForConditionalGeneration", "LlavaNextForConditionalGeneration", "MistralForCausalLM", "MixtralForCausalLM", "OPTForCausalLM",
+        "OlmoeForCausalLM", "Phi3ForCausalLM", "PhiMoEForCausalLM", "PixtralForConditionalGeneration",
+        "QWenLMHeadModel", "Qwen2ForCausalLM", "Qwen2MoeForCausalLM", "Qwen2VLForConditionalGeneration",
         "Starcoder2ForCausalLM",
     }  # fmt: skip
     assert {model.architecture for model in catalogue.models.entries if not model.min_vllm} <= old
+
+
+@pytest.mark.parametrize(("card", "told"), [("nvidia-rtx-4090", True), ("amd-rx-9070-xt", True), ("nvidia-l4", False)])
+def test_a_card_with_outputs_is_assumed_to_drive_no_screen(ask, card, told):
+    assumptions = ask("Qwen/Qwen3-0.6B", card, "--max-model-len 4096", vllm="0.19.0").assumptions
+    assert any(line.endswith("no screen either") for line in assumptions) is told
+
+
+@pytest.mark.parametrize(("model", "fits"), [("Qwen/Qwen3-14B-AWQ", True), ("Qwen/Qwen3-30B-A3B-AWQ", None)])
+def test_awq_without_experts_is_stored_on_rocm_as_it_is_published(ask, model, fits):
+    assert ask(model, "amd-mi300x", "--max-model-len 4096", vllm="0.19.0").fits is fits

@@ -1,0 +1,61 @@
+"""What a checkpoint's name says of its shape, and which known size a tuner's name contains."""
+
+import pytest
+
+from agent.catalogue.load_fit import load_fit_catalogue
+from agent.catalogue.model_names import shape_of
+from agent.errors import InputRejected
+
+
+@pytest.fixture(scope="module")
+def catalogue():
+    return load_fit_catalogue()
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("gemma-4-31b-it-qat-w4a16-ct", ("gemma", "4", "31b")),
+        ("qwen3.8-27b-nvfp4-rtx5090", ("qwen", "3.8", "27b")),
+        ("llama-3.1-8b-instruct.iq4_xs", ("llama", "3.1", "8b", "iq4", "xs")),
+    ],
+)
+def test_packaging_words_are_no_part_of_the_shape(name, shape):
+    assert shape_of(name) == shape
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "scheme"),
+    [
+        ("someone/Qwen3-14B-abliterated", "Qwen/Qwen3-14B", "bf16"),
+        ("Huihui-Qwen3-14B-abliterated-v2", "Qwen/Qwen3-14B", "bf16"),
+        ("someone/Dolphin3.0-Llama3.1-8B-FP8", "meta-llama/Llama-3.1-8B-Instruct", "fp8"),
+        ("someone/Qwen3-14B-Uncensored-NVFP4", "Qwen/Qwen3-14B", "nvfp4"),
+        ("someone/Huihui-gpt-oss-20b-mxfp4-abliterated-v2", "openai/gpt-oss-20b", "mxfp4"),
+        ("someone/gemma-3-12b-it-heretic", "google/gemma-3-12b-it", "bf16"),
+    ],
+)
+def test_a_tuned_checkpoint_is_taken_as_the_size_in_its_name_by_a_stated_assumption(catalogue, name, base, scheme):
+    found = catalogue.models.find(name)
+    assert found.layers == catalogue.models.find(base).layers
+    assert found.quant.scheme == scheme
+    assert any(f"{name} is taken as {base}" in told for told in found.assumptions)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("someone/Llama-3.1-8B-Instruct-speculator.eagle3", id="a-draft-of-it"),
+        pytest.param("someone/Qwen3-8B-reward", id="another-head"),
+        pytest.param("someone/Qwen3-14B-pruned", id="fewer-layers"),
+        pytest.param("someone/Qwen3-14B-to-7B", id="another-size"),
+        pytest.param("someone/Qwen3-8B-128K", id="another-context"),
+        pytest.param("someone/Qwen3-8B-PrismaQuant-4.75bit", id="a-width-that-is-not-known"),
+        pytest.param("someone/gpt-oss-20b-derestricted", id="stored-narrow-by-its-maker-perhaps-wide-by-its-tuner"),
+        pytest.param("someone/Qwen3.6-27B-Uncensored-NVFP4-MTP", id="recurrent-layers-of-some-width"),
+        pytest.param("someone/Uncensored-14B", id="no-known-size"),
+    ],
+)
+def test_a_name_that_may_mean_another_shape_or_width_stays_unknown(catalogue, name):
+    with pytest.raises(InputRejected, match="is not known"):
+        catalogue.models.find(name)
