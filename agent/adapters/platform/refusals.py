@@ -42,7 +42,7 @@ def unknown_operation(name: str, why: str, *, hint: str = "read back the effect'
     return InputRejected(f"operation {name!r} is unknown", why=why, hint=hint)
 
 
-def changed_since(what: str, why: str) -> StateConflict:
+def state_changed(what: str, why: str) -> StateConflict:
     """Say that nothing was done, as a service is not what the plan was made for."""
     return StateConflict(what, why=why, hint=HINTS[StateConflict])
 

@@ -31,7 +31,7 @@ from agent.adapters.platform.ec2.power import (
     refuse_creation,
 )
 from agent.adapters.platform.ec2.target import Instance, UnitTarget, find_instance
-from agent.adapters.platform.refusals import changed_since, no_shift, no_such_revision, unknown_operation, watched
+from agent.adapters.platform.refusals import no_shift, no_such_revision, state_changed, unknown_operation, watched
 from agent.adapters.platform.server_flags import flag_without_effect
 from agent.adapters.platform.traffic import LATEST
 from agent.core.change.verification import Measurement
@@ -287,7 +287,7 @@ class Ec2Platform:
         if not entry["restarted"]:
             remains = "the unit is still to be restarted"
             return Operation(name=name, done=False, ok=None, says=remains, remains=remains)
-        if seen.foreign:
+        if seen.drifted:
             return Operation(name=name, done=True, ok=None, says="somebody changed the unit's files since")
         says = f"{entry['revision']} came up" if seen.ready else str(seen.report["says"])
         return Operation(name=name, done=seen.ready is not None, ok=seen.ready, says=says)
@@ -371,4 +371,4 @@ def _require_same(seen: Seen, order: Order | Restore) -> None:
     elif order.revision in names:
         why = f"revision {order.revision!r} exists and is not of this effect"
     if why:
-        raise changed_since(f"{seen.target.says} was not changed", why)
+        raise state_changed(f"{seen.target.says} was not changed", why)

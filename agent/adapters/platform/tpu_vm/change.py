@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from agent.adapters.platform.refusals import changed_since
+from agent.adapters.platform.refusals import state_changed
 from agent.adapters.platform.rehearsal.template import template_of
 from agent.adapters.platform.server_flags import flag_without_effect
 from agent.adapters.platform.tpu_vm.describe import HOLDS_QUOTA, Progress, Seen, etag_of, progress
@@ -93,7 +93,7 @@ def require_unchanged(seen: Seen, order: Order | Restore) -> None:
         why = f"a revision {order.revision!r} stands already, without this effect's stamp"
     if why:
         what = f"TPU node {order.service!r} was not changed"
-        raise changed_since(what, why)
+        raise state_changed(what, why)
 
 
 def stops(template: str) -> bool:
