@@ -264,7 +264,7 @@ list_resources() {
 
 cost() {
   step "what it costs per month"
-  "$python" -m agent.entrypoints.cli.cloud_cost
+  "$python" -m tools.cloud_cost
 }
 
 prepare() {

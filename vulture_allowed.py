@@ -136,7 +136,6 @@ _.duration_s
 _.ignore_eos
 _.input_tokens_per_s
 _.kv_from
-_.likeness
 _.measured_cell
 _.output_tokens_per_s
 _.platform_concurrency

@@ -9,11 +9,7 @@ from agent.ports.queued_resources import QueuedResource
 
 
 class CloudTpuQueue:
-    """Reads queued resources; see the port. Not yet run against a live account.
-
-    Args:
-        rest: Google's APIs.
-    """
+    """Reads queued resources; see the port. Not yet run against a live account."""
 
     def __init__(self, rest: GoogleRest) -> None:
         self._rest = rest

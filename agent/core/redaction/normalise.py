@@ -51,9 +51,6 @@ class View:
 
     Attributes:
         data: The bytes shown.
-
-    Args:
-        data: The bytes shown.
     """
 
     def __init__(self, data: bytes) -> None:

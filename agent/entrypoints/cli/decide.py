@@ -61,11 +61,6 @@ def decide(
 def withdraw(plan: str, *, by: str | None, why: str = "") -> int:
     """Take an approval back and say how the plan stands.
 
-    Args:
-        plan: The plan's id.
-        by: As for :func:`decide`.
-        why: The reason.
-
     Raises:
         SreError: See :class:`agent.entrypoints.operator_client.protocol.OperatorClient`.
     """

@@ -63,14 +63,7 @@ _VARIABLE: Final = re.compile(r"\$\{|^\$\w+$")  # within a word, or a word by it
 
 
 class Ec2Platform:
-    """Describes and changes the units of ``services.toml``.
-
-    Args:
-        targets: By service.
-        aws: The account.
-        commands: Runs the script on instances.
-        meter: Measures a unit.
-    """
+    """Describes and changes the units of ``services.toml``."""
 
     def __init__(
         self,

@@ -8,11 +8,7 @@ SLOWEST_S = 600.0  # assumed where neither size nor load rate is known
 
 
 def by_fit(fits: Capacity) -> Compute:
-    """Return what simulates the starts of watched services.
-
-    Args:
-        fits: The arithmetic.
-    """
+    """Return what simulates the starts of watched services."""
 
     def compute(service: str, platform: str, config: ServingConfig) -> Computed:
         word = fits.assess(service, config)

@@ -13,11 +13,7 @@ KEPT: Final = timedelta(days=100)
 
 
 class SqliteRequestCounts:
-    """Keeps the promises of :class:`agent.ports.request_counts.RequestCountStore`.
-
-    Args:
-        database: A state database.
-    """
+    """Keeps the promises of :class:`agent.ports.request_counts.RequestCountStore`."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database

@@ -11,11 +11,7 @@ SQL: Final = queries("state")
 
 
 class SqliteServiceRecords:
-    """Keeps the promises of :class:`agent.ports.service_records.ServiceRecords`.
-
-    Args:
-        database: A state database.
-    """
+    """Keeps the promises of :class:`agent.ports.service_records.ServiceRecords`."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
