@@ -26,7 +26,7 @@ def open_quotas(clock: Clock, *, at: At = None) -> Quotas:
 
 def open_queued_resources(*, at: At = None) -> QueuedResources:
     """Return what reads TPU queued resources."""
-    from agent.adapters.google.queued_resources import CloudTpuQueue
+    from agent.adapters.google.quotas import CloudTpuQueue
 
     return CloudTpuQueue(_rest(at))
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from agent.adapters.platform.container_apps.api import ContainerAppsApi
 from agent.adapters.platform.container_apps.app_ref import LONGEST_APP, AppRef, Json, Seen
 from agent.adapters.platform.container_apps.describe import config_of, live_of, stamps_of
+from agent.adapters.platform.container_apps.edit import change_patch, prior_patch, shift_patch
 from agent.adapters.platform.container_apps.lifecycle import new_app, stop_of, stop_tags
 from agent.adapters.platform.container_apps.measure import Meter
-from agent.adapters.platform.container_apps.patch import change_patch, prior_patch, shift_patch
 from agent.adapters.platform.container_apps.rollout import (
     Second,
     deleting,
