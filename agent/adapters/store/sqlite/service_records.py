@@ -1,4 +1,4 @@
-"""What is kept of each service, in the SQLite file of the incidents: its configuration as seen, and counted requests."""
+"""What is kept of each service, in the SQLite file of incidents: its configuration as seen, and counted requests."""
 
 from datetime import datetime, timedelta
 from typing import Final
