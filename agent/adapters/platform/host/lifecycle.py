@@ -4,7 +4,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from agent.adapters.platform.refusals import state_changed
+from agent.adapters.platform.refusals import require_same
 from agent.adapters.platform.rehearsal.template import stamped, template_of
 from agent.core.plan.action import (
     NO_SERVICE,
@@ -18,27 +18,12 @@ from agent.core.plan.action import (
     SetModel,
     SetStartupProbe,
 )
-from agent.core.plan.lifecycle import NOT_THERE, ends_service, lifecycle_of
+from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of
 from agent.core.value import digest
-from agent.errors import InputRejected
 from agent.ports.host import Stage, Start, State
 from agent.ports.platform import NotDeployed, Operation, Order, Restore
 
 POSSIBLE: Final = (SetFlag, SetEnv, SetModel, SetStartupProbe, Restart, Lifecycle, ForPerson)
-
-
-def possible(actions: tuple[Action, ...], *, staged: bool) -> None:
-    """Refuse what one machine cannot do: there is no other hardware and no second instance.
-
-    Raises:
-        InputRejected: An action is of that sort.
-    """
-    strange = [a.kind for a in actions if not isinstance(a, POSSIBLE) and not ends_service(a)]
-    if strange or staged:
-        what = ", ".join(strange) or "a second server beside the first"
-        raise InputRejected(
-            "the change was refused", why=f"one machine cannot do that: {what}", hint="make another plan"
-        )
 
 
 def to_create(state: State | None, order: Order, folder: Path, now: datetime) -> State | None:
@@ -74,13 +59,7 @@ def free(state: State, order: Order | Restore) -> None:
         StateConflict: The server changed since.
     """
     etag = NOT_THERE if template_of(state.template).config == NO_SERVICE else state.etag
-    why = ""
-    if etag != order.etag:
-        why = f"its etag is {etag}, the change was made for {order.etag}"
-    elif state.start(order.revision) is not None:
-        why = f"a start {order.revision!r} stands already, without this effect's stamp"
-    if why:
-        raise state_changed(f"server {state.service!r} was not changed", why)
+    require_same(f"server {state.service!r}", order, etag=etag, revisions={start.revision for start in state.starts})
 
 
 def deletes(order: Order | Restore) -> bool:

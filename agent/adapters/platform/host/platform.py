@@ -4,12 +4,20 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
-from agent.adapters.platform.host.lifecycle import deletes, free, possible, report, require_deployed, resumed, to_create
+from agent.adapters.platform.host.lifecycle import (
+    POSSIBLE,
+    deletes,
+    free,
+    report,
+    require_deployed,
+    resumed,
+    to_create,
+)
 from agent.adapters.platform.host.measure import measurements, running_server
 from agent.adapters.platform.host.probe import Address, address_of, healthy
 from agent.adapters.platform.host.server import HostServer, last_line
 from agent.adapters.platform.host.state_file import StateFile, Transaction
-from agent.adapters.platform.refusals import no_shift, no_such_revision, unknown_operation
+from agent.adapters.platform.refusals import no_shift, no_such_revision, require_kinds, unknown_operation
 from agent.adapters.platform.rehearsal.template import bare, stamped, template_of
 from agent.adapters.platform.traffic import LATEST, parsed_traffic
 from agent.core.change.verification import Measurement
@@ -90,14 +98,14 @@ class HostPlatform:
 
     def validate(self, order: Order) -> None:
         """Check a change without making it: on one machine there is no other hardware and no second instance."""
-        possible(order.actions, staged=order.staged)
+        require_kinds(order.actions, POSSIBLE, place="one machine", staged=order.staged)
         if lifecycle_of(order.actions) is not LifecycleOperation.CREATE:
             require_deployed(self._state(order.service))
 
     def apply(self, order: Order) -> Operation:
         """Begin a restart with the changed words, or return what this effect began before."""
         with self._state_file(order.service).writing() as transaction:
-            possible(order.actions, staged=order.staged)
+            require_kinds(order.actions, POSSIBLE, place="one machine", staged=order.staged)
             transaction.state = to_create(transaction.state, order, self._folder, self._clock.now())
             state = self._settle(transaction, order.service)
             before = state.effect(order.effect_key)
