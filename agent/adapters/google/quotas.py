@@ -23,10 +23,6 @@ class GoogleQuotas:
 
     Compute Engine tells limit and use of a region in one answer. The others' limits come from Cloud Quotas, and their
     use from Cloud Monitoring; where that cannot be read, the use is not known.
-
-    Args:
-        rest: Google's APIs.
-        clock: Until when use is asked for.
     """
 
     def __init__(self, rest: GoogleRest, clock: Clock) -> None:
