@@ -31,7 +31,7 @@ def open_queued_resources(*, at: At = None) -> QueuedResources:
     return CloudTpuQueue(_rest(at))
 
 
-def folders_of(bucket: str, folder: str, *, at: At = None) -> Sequence[str]:
+def folders_of(bucket: str, folder: str) -> Sequence[str]:
     """Return the folders of a bucket, one level below a folder.
 
     Raises:
@@ -39,7 +39,7 @@ def folders_of(bucket: str, folder: str, *, at: At = None) -> Sequence[str]:
     """
     from agent.adapters.google.bucket import folders_of as listed
 
-    return listed(_rest(at), bucket, folder)
+    return listed(_rest(None), bucket, folder)
 
 
 def named_project(settings: Settings, named: str | None, watched: Sequence[str]) -> str:

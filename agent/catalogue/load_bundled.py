@@ -16,13 +16,13 @@ from agent.failures.signature import FailureClass
 FOLDER = Path(__file__).resolve().parents[2] / "prompts"
 
 
-def load_prompt(name: str, *, version: int, folder: Path = FOLDER) -> Prompt:
+def load_prompt(name: str, *, version: int) -> Prompt:
     """Read one prompt.
 
     Raises:
         SettingsRejected: The file is not there, or is no prompt.
     """
-    path = folder / f"{name}.v{version}.md"
+    path = FOLDER / f"{name}.v{version}.md"
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

@@ -12,14 +12,11 @@ ALLOWED = "vulture_allowed.py"
 
 
 def allowed() -> set[str]:
-    """Return the names of the list."""
-    lines = ast.parse((ROOT / ALLOWED).read_text()).body
-    named = [line.value for line in lines if isinstance(line, ast.Expr)]
-    return {
-        name.attr if isinstance(name, ast.Attribute) else name.id
-        for name in named
-        if not isinstance(name, ast.Constant)
-    }
+    """Return the names of the list: those of attributes, and those that stand alone."""
+    nodes = list(ast.walk(ast.parse((ROOT / ALLOWED).read_text())))
+    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    lines = {node.value.id for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Name)}
+    return attributes | lines
 
 
 @pytest.mark.slow
