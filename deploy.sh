@@ -11,7 +11,7 @@ usage: ./deploy.sh plan|apply|smoke|destroy [--dry-run] [--yes] [--record DIR]
 
   plan      check everything, stage the functions, show what Terraform would change
   apply     the same, and after your word change exactly that
-  smoke     send a canary through the sink and wait until the agent has heard it; with --record DIR also break
+  smoke     send a canary through the sink and wait until the agent has received it; with --record DIR also break
             SMOKE_SERVICE, after asking, and write its incident into DIR, without secrets and without whose it was
   destroy   take everything away again, after asking; incidents are kept unless you say otherwise
 
@@ -35,7 +35,7 @@ say() { printf '%s\n' "$*"; }
 fail() { printf 'deploy.sh: %s\n' "$*" >&2; told=yes; exit 2; }
 step() { doing=$1; : >"$errors"; say "== $1 =="; }
 
-# `tee -i`: Ctrl-C reaches all of them, and Terraform, which ends in order, must still be heard.
+# `tee -i`: Ctrl-C reaches all of them, and Terraform, which ends in order, must still be read.
 # A command that changes something: shown always, done unless this is a dry run.
 run() {
   printf '+ %s\n' "$(shown "$@")"
@@ -94,7 +94,7 @@ next() {
     say "log in: gcloud auth login && gcloud auth application-default login."
   elif said 'quota|RESOURCE_EXHAUSTED'; then say "ask for more of it (IAM & Admin, Quotas), or choose another REGION."
   elif said 'no such host|resolve|timed out|ServerNotFound|Connection'; then say "look at your network, HTTPS_PROXY included."
-  else say "mend what is said above."; fi
+  else say "correct what is named above, then run it again."; fi
 }
 
 said() { grep -qiE "$1" "$errors"; }
@@ -264,7 +264,7 @@ list_resources() {
 
 cost() {
   step "what it costs per month"
-  "$python" -m agent.entrypoints.cli.cloud_cost
+  "$python" -m tools.cloud_cost
 }
 
 prepare() {
@@ -311,17 +311,17 @@ smoke() {
     say "  $subscription: deadline $deadline s"
   done
   step "a canary through the sink"
-  run gcloud logging write sre-canary "smoke test: does the agent hear this?" "--project=$PROJECT"
-  local heard='' try
+  run gcloud logging write sre-canary "smoke test: does the agent receive this?" "--project=$PROJECT"
+  local received='' try
   for try in 1 2 3 4 5 6 7 8 9 10 11 12; do
-    heard=$(ask heard gcloud logging read 'resource.labels.service_name="sre-on-log-event" AND jsonPayload.message="canary.received"' \
+    received=$(ask received gcloud logging read 'resource.labels.service_name="sre-on-log-event" AND jsonPayload.message="canary.received"' \
       "--project=$PROJECT" --freshness=3m --limit=1 "--format=value(timestamp)")
-    if [[ -n $heard ]]; then break; fi
-    say "  not yet heard ($try of 12)"
+    if [[ -n $received ]]; then break; fi
+    say "  not yet received ($try of 12)"
     sleep 10
   done
-  [[ -n $heard ]] || fail "the canary was not heard within two minutes; run: sre-agent doctor"
-  say "  heard: $heard"
+  [[ -n $received ]] || fail "the canary was not received within two minutes; run: sre-agent doctor"
+  say "  received: $received"
   step "an open function refuses who brings no signature"
   local url status
   url=$(ask https://sre-decide.example gcloud run services describe sre-decide "--project=$PROJECT" "--region=$REGION" "--format=value(status.url)")

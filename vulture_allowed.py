@@ -15,15 +15,10 @@ _.refresh_api_key_hook
 _.protocol_version
 _.close_connection
 _.good_template
-_.atexit
-_.model_config
-_.request_timeout_s
 _.ROLLOUT
 _.readable
 _.seekable
 _.readinto
-_.Command
-_.passed
 _.formatter_class
 _.trust_env
 _.also_seen
@@ -47,8 +42,6 @@ _.strict_slashes
 _.merge_slashes
 _.databases
 _.may_reject
-_.may_withdraw
-_.end_x
 _.budget_x
 _.budget_gib
 _.globals
@@ -62,28 +55,18 @@ _.error_output
 # failure classes: the catalogue names them
 _.GPU_OOM_WEIGHTS
 _.KV_CACHE_INSUFFICIENT
-_.MODEL_ACCESS_DENIED
-_.MODEL_NOT_FOUND
-_.NO_GPU_VISIBLE
 _.SHM_TOO_SMALL
-_.TP_SHAPE_MISMATCH
 _.QUOTA_EXCEEDED
-_.IMAGE_PULL_FAILED
-_.ILLEGAL_MEMORY_ACCESS
-_.DISK_FULL
 _.TPU_HBM_OOM
-_.NETWORK_TIMEOUT
 
 # figures and flags of vLLM: part of the answer of `fit --json`, or told for completeness
 _.helped_by
 _.has_bias
 _.kv_block_tokens
 _.kv_blocks_per_request
-_.region
 _.data_bytes
 _.enable_expert_parallel
 _.disable_chunked_mm_input
-_.storage
 _.wanted_s
 
 # called by http.server and tokenizers
@@ -93,8 +76,6 @@ _.log_message
 _.pre_tokenizer
 
 __getattr__  # of the package agent.app, called by Python
-
-_.x  # of a part of the memory bar, for its template
 
 # read by AI clients: fields of results, prompts by name; called by the MCP library
 _.fits_now
@@ -123,34 +104,12 @@ ttft_p99_s
 itl_p50_s
 itl_p99_s
 
-# the values of a sweep: read by its report and by the cost of tokens
-_.GUIDELLM
-_.KV_CACHE
-_.MAX_NUM_SEQS
-_.PARTIAL
-_.PLATFORM_CONCURRENCY
-_.agent_version
-_.cost_usd
-_.driver_version
-_.duration_s
-_.ignore_eos
-_.input_tokens_per_s
-_.kv_from
-_.likeness
-_.measured_cell
-_.output_tokens_per_s
-_.platform_concurrency
-_.read_cells
-_.read_requests
-_.requests_per_s
-_.store_cell
-_.succeeded
+# hooks of the documentation site
 _.on_files
 _.on_page_markdown
 
 # read by the template of the statistics
 _.recovered
-_.escalated
 _.model_incidents
 _.outages
 _.has_type

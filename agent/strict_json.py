@@ -60,11 +60,10 @@ def read_object(
     what: str,
     limit: int | None,
     hint: str = "send one JSON object (RFC 8259, UTF-8)",
-    depth: int = MAX_DEPTH,
     allow_infinite: bool = False,
 ) -> dict[str, Any]:
     """Parse one JSON object; arguments and errors as in :func:`read_json`, and anything but an object is refused."""
-    parsed = read_json(raw, what=what, limit=limit, hint=hint, depth=depth, allow_infinite=allow_infinite)
+    parsed = read_json(raw, what=what, limit=limit, hint=hint, allow_infinite=allow_infinite)
     if not isinstance(parsed, dict):
         raise InputRejected(
             f"the {what} was not read", why=f"it is a {type(parsed).__name__}, not an object", hint=hint

@@ -208,7 +208,7 @@ def main():
             True: world_of(folder, Owner.INCIDENT, notifiers={"slack": Hanging()}),
             False: world_of(folder, Owner.INCIDENT, notifiers={"slack": Well()}),
         }
-        gate = DecideService(world=world, clock=SystemClock(), slack_secret=SECRET)
+        gate = DecideService(context=world, clock=SystemClock(), slack_secret=SECRET)
         server = make_server("127.0.0.1", 0, beside(None, gate), threaded=True, request_handler=Quiet)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         took = {True: [], False: []}
@@ -222,7 +222,7 @@ def main():
                 took[hanging] += [seconds for seconds, _ in answered]
         store = type("Store", (), {"plan": lambda *_: NEVER.wait()})()
         stuck = DecideService(
-            world=world_of(folder, Owner.DECIDE, store=store), clock=SystemClock(), slack_secret=SECRET
+            context=world_of(folder, Owner.DECIDE, store=store), clock=SystemClock(), slack_secret=SECRET
         )
         second = make_server("127.0.0.1", 0, beside(None, stuck), threaded=True, request_handler=Quiet)
         threading.Thread(target=second.serve_forever, daemon=True).start()

@@ -54,7 +54,7 @@ CALL_S = 180
 TRIES = 3
 
 
-class Absent(Exception):
+class Unavailable(Exception):
     """What a check needs is not here."""
 
 
@@ -85,8 +85,8 @@ def outcome(check: Callable[[], None]) -> str:
     """Return what became of a check."""
     try:
         check()
-    except Absent as absent:
-        return f"skipped: {absent}"
+    except Unavailable as error:
+        return f"skipped: {error}"
     except (AssertionError, subprocess.SubprocessError, OSError) as error:
         return f"FAILED: {str(error)[-600:]}"
     return "passed"
@@ -96,10 +96,10 @@ def npm_bin(name: str, *packages: str) -> Path:
     """Return a command of the Node packages; they are installed once.
 
     Raises:
-        Absent: They cannot be.
+        Unavailable: They cannot be.
     """
     if not (NODE / "node_modules" / ".bin" / name).exists() and (why := npm_install(packages or PACKAGES)):
-        raise Absent(why)
+        raise Unavailable(why)
     return NODE / "node_modules" / ".bin" / name
 
 
@@ -172,9 +172,9 @@ def fastmcp(env: dict[str, str]) -> None:
         try:
             ran = subprocess.run(pip, capture_output=True, text=True, timeout=SETUP_S, check=False)
         except subprocess.TimeoutExpired:
-            raise Absent(f"FastMCP was not installed within {SETUP_S} s") from None
+            raise Unavailable(f"FastMCP was not installed within {SETUP_S} s") from None
         if made.returncode != 0 or ran.returncode != 0:
-            raise Absent(f"FastMCP could not be installed: {ran.stderr[-200:]}")
+            raise Unavailable(f"FastMCP could not be installed: {ran.stderr[-200:]}")
     with serving(env) as url:
         run([str(PYTHON / "bin" / "python"), "-c", CALL, url, *MODEL.values()], env)
 

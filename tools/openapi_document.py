@@ -128,7 +128,7 @@ def routes() -> dict[str, dict[Route, str]]:
     """
     root = FILE.parents[1]
     settings = read_settings({}, platform=f"rehearsal:{root / 'examples' / 'gemma4-26b-l4-startup-probe'}")
-    decide: Any = SimpleNamespace(authenticator=object(), world=None)
+    decide: Any = SimpleNamespace(authenticator=object(), context=None)
     with TemporaryDirectory() as state:
         app = build_app_in_memory(settings, clock=machine_clock(), state=Path(state))
         return {

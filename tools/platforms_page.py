@@ -6,14 +6,14 @@ import tomllib
 from pathlib import Path
 from typing import Any, Final
 
-from agent.adapters.platform.abilities import ABILITIES, Abilities
+from tools.platform_abilities import ABILITIES, Abilities
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "platforms.md"
 
 HEAD: Final = """# What the agent can do on each platform
 
-Written from `agent/adapters/platform/abilities.py` by `python -m tools.platforms_page`; `--check` tells whether it is current.
+Written from `tools/platform_abilities.py` by `python -m tools.platforms_page`; `--check` tells whether it is current.
 `tests/contracts/test_platform.py` runs one suite over every adapter and holds what it reads, changes, stages and creates equal to this
 page. Every adapter reads flags, variables and state, verifies by one real completion, and puts the prior state back. What a service's own
 configuration rules out (a shell line in front of the flags, an autoscaler) is refused by name.

@@ -1,1 +1,1 @@
-"""The things that fill the ports, named for the thing."""
+"""Implementations of the ports, each named for what it talks to."""

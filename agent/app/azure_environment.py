@@ -107,13 +107,6 @@ def container_apps_platform(
 ) -> ContainerAppsPlatform:
     """Return the platform over every watched app.
 
-    Args:
-        settings: ``container_apps:SUBSCRIPTION``.
-        services: What is watched.
-        clock: When something was measured.
-        key_of: The server's own key, by service.
-        api: Calls ARM.
-
     Raises:
         SettingsRejected: No app is watched.
     """

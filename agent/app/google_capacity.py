@@ -26,12 +26,12 @@ def open_quotas(clock: Clock, *, at: At = None) -> Quotas:
 
 def open_queued_resources(*, at: At = None) -> QueuedResources:
     """Return what reads TPU queued resources."""
-    from agent.adapters.google.queued_resources import CloudTpuQueue
+    from agent.adapters.google.quotas import CloudTpuQueue
 
     return CloudTpuQueue(_rest(at))
 
 
-def folders_of(bucket: str, folder: str, *, at: At = None) -> Sequence[str]:
+def folders_of(bucket: str, folder: str) -> Sequence[str]:
     """Return the folders of a bucket, one level below a folder.
 
     Raises:
@@ -39,7 +39,7 @@ def folders_of(bucket: str, folder: str, *, at: At = None) -> Sequence[str]:
     """
     from agent.adapters.google.bucket import folders_of as listed
 
-    return listed(_rest(at), bucket, folder)
+    return listed(_rest(None), bucket, folder)
 
 
 def named_project(settings: Settings, named: str | None, watched: Sequence[str]) -> str:

@@ -6,8 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from agent.app.catalogues import hide
-from agent.catalogue.load_bundled import load_prompt
-from agent.catalogue.load_follow_ups import load_follow_ups
+from agent.catalogue.load_bundled import load_follow_ups, load_prompt
 from agent.core.change.config_drift import ServiceRecord
 from agent.core.diagnosis.evidence_pack import fence_mark
 from agent.core.incident.incident import Event, Incident

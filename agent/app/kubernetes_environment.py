@@ -61,13 +61,6 @@ def kubernetes_platform(
 ) -> KubernetesPlatform:
     """Return the platform over every watched workload.
 
-    Args:
-        settings: ``kubernetes[:CONTEXT]``.
-        services: What is watched.
-        clock: When something was measured.
-        key_of: The server's own key, by service.
-        open_client: Makes the official client of a context.
-
     Raises:
         SettingsRejected: No workload is watched.
     """

@@ -42,13 +42,7 @@ class Log(Protocol):
 
 
 class ModelClassifier:
-    """Classifies by the model's word alone (``model``), or as incidents are diagnosed (``both``).
-
-    Args:
-        which: ``model`` or ``both``.
-        model: Whom to ask.
-        use: How.
-    """
+    """Classifies by the model's word alone (``model``), or as incidents are diagnosed (``both``)."""
 
     def __init__(self, which: str, model: Model, use: ModelUse) -> None:
         self._which = which

@@ -20,12 +20,12 @@ def require_extras(settings: Settings) -> None:
     """Refuse settings that need an extra which is not installed; nothing of it is loaded.
 
     Raises:
-        SettingsRejected: With every such setting at once, and the one command that mends them.
+        SettingsRejected: With every such setting at once, and the one command that installs them.
     """
     missing = [
         (name, extra, module)
         for name, extra, *modules in _wanted(settings)
-        for module in [one for one in modules if not _is_there(one)][:1]  # one command mends them all
+        for module in [one for one in modules if not _is_there(one)][:1]  # one command installs them all
     ]
     if missing:
         raise SettingsRejected(

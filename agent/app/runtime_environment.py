@@ -273,6 +273,6 @@ def _rehearsal(settings: Settings, services: Services, clock: Clock) -> RuntimeE
 
 
 def _by_fit(services: Services) -> "Compute":
-    from agent.adapters.platform.rehearsal.compute import by_fit
+    from agent.adapters.platform.rehearsal.outcome import by_fit
 
     return by_fit(read_capacity(services))

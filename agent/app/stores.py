@@ -88,8 +88,8 @@ def sqlite_stores(settings: Settings, *, with_control: bool) -> Stores:
     from agent.adapters.bus.dead_letters import SqliteDeadLetters
     from agent.adapters.clock import StoredClock, SystemClock, boot_time_s
     from agent.adapters.store.sqlite.database import SqliteDatabase
-    from agent.adapters.store.sqlite.request_counts import SqliteRequestCounts
     from agent.adapters.store.sqlite.schema import Kind
+    from agent.adapters.store.sqlite.service_records import SqliteRequestCounts
     from agent.adapters.store.sqlite.store import SqliteStore
 
     state = SqliteDatabase(settings.state / "sre.sqlite", Kind.STATE)

@@ -43,12 +43,6 @@ def tpu_platform(
 ) -> TpuVmPlatform:
     """Return the adapter of ``tpu_vm:PROJECT``.
 
-    Args:
-        settings: The installation.
-        services: What is watched.
-        clock: When something was measured.
-        key_of: A server's own key, by service.
-
     Raises:
         SettingsRejected: No watched service is there.
     """

@@ -23,10 +23,6 @@ log = structlog.get_logger(__name__)
 def open_tracer(settings: Settings, role: str) -> "OtelTracer | None":
     """Return the tracer of a process; None where no collector is named, or OTEL_TRACES_EXPORTER says none.
 
-    Args:
-        settings: Of the process.
-        role: What the process is.
-
     Raises:
         ExtraMissing: The exporter is not installed.
         SettingsRejected: The settings want a way that is not built in.

@@ -23,6 +23,18 @@ from agent.fit.version_rules import VersionRules
 
 _PEER_GIB = (0.05, 0.2, 0.7)
 """What tensor parallelism adds where nothing else was measured: recorded start-ups of two and four cards."""
+_OF_SCHEME = frozenset({"patterns", "untold", "note"})
+_OF_MODEL = frozenset({
+    "aliases", "variants", "siblings", "source", "date", "stored", "stored_groups", "assistant_gib", "assistant_note",
+    "published_params", "published_text_params",
+})  # fmt: skip
+_OF_VARIANT = frozenset({"id", "source", "served_gib"})
+_OF_SIBLING = frozenset({"id", "max_position", "source", "tied", "other_positions"})
+_OF_CARD = frozenset({
+    "aliases", "total_gib", "bandwidth_gb_per_s", "pcie_gb_per_s", "context_gib", "peer_gib", "peer_context_gib",
+    "load_gib",
+})  # fmt: skip
+"""Keys of the files beside the names of the value's own fields; any other is a misspelled one, and refused."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +58,7 @@ class QuantScheme:
 
 def scheme_from_entry(name: str, entry: Mapping[str, Any]) -> QuantScheme:
     """A storage scheme: bytes per parameter, the groups it usually covers, and what announces it."""
+    _refuse_strangers(entry, QuantFacts, _OF_SCHEME)
     bytes_per_param = float(entry["bytes_per_param"])
     if not 0.1 < bytes_per_param <= 4:
         raise ValueError(f"bytes_per_param is {bytes_per_param}")
@@ -62,6 +75,7 @@ def scheme_from_entry(name: str, entry: Mapping[str, Any]) -> QuantScheme:
 
 def model_from_entry(entry: Mapping[str, Any], schemes: Mapping[str, QuantFacts]) -> ModelFacts:
     """A model as its publisher stores it (``stored``, bf16 unless named)."""
+    _refuse_strangers(entry, ModelFacts, _OF_MODEL)
     layers = tuple(_layer(layer) for layer in entry["layers"])
     if not layers or not entry["source"] or not entry["date"]:
         raise ValueError("it needs layers, a source and a date")
@@ -97,6 +111,7 @@ def model_from_entry(entry: Mapping[str, Any], schemes: Mapping[str, QuantFacts]
 
 def variant_of(base: ModelFacts, entry: Mapping[str, Any], schemes: Mapping[str, QuantFacts]) -> ModelFacts:
     """Another checkpoint of the same architecture, stored otherwise."""
+    _refuse_strangers(entry, QuantFacts, _OF_VARIANT)
     known = schemes.get(entry["scheme"])
     if known is None and "served_gib" not in entry:
         raise ValueError(f"variant {entry['id']!r} has an unknown scheme {entry['scheme']!r}")
@@ -131,6 +146,7 @@ def is_publishers_own(facts: ModelFacts) -> bool:
 
 def sibling_of(base: ModelFacts, entry: Mapping[str, Any]) -> ModelFacts:
     """A checkpoint of the same shape that was published with another context, hence another rope table."""
+    _refuse_strangers(entry, None, _OF_SIBLING)
     positions, source = int(entry["max_position"]), entry["source"]
     if positions <= 0 or not source:
         raise ValueError(f"sibling {entry['id']!r} needs its max_position and a source")
@@ -147,6 +163,7 @@ def sibling_of(base: ModelFacts, entry: Mapping[str, Any]) -> ModelFacts:
 
 def accelerator_from_entry(entry: Mapping[str, Any]) -> AcceleratorFacts:
     """An accelerator; memory in GiB in the file, bytes in the value."""
+    _refuse_strangers(entry, AcceleratorFacts, _OF_CARD)
     kind = AcceleratorKind(entry["kind"])
     total = entry["total_gib"]
     if (total is None) != (kind is AcceleratorKind.CPU) or not entry["source"] or not entry["date"]:
@@ -176,10 +193,8 @@ def version_from_entry(entry: Mapping[str, Any], harmless: frozenset[str]) -> Ve
     """One version's rules; the list of harmless flags is common to all."""
     if not 0 < float(entry["default_utilisation"]) <= 1 or str(entry["version"]).count(".") != 2:
         raise ValueError("it needs a version of three numbers and a utilisation between 0 and 1")
+    _refuse_strangers(entry, VersionRules, frozenset({"date"}))
     known = {field.name: field.type for field in fields(VersionRules)}
-    unknown = entry.keys() - known.keys() - {"date"}
-    if unknown:
-        raise ValueError(f"{min(unknown)!r} is no rule")
     answers = {"bool", "bool | None"}
     rules: dict[str, Any] = {name: bool(value) for name, value in entry.items() if known.get(name) in answers}
     return VersionRules(
@@ -191,6 +206,13 @@ def version_from_entry(entry: Mapping[str, Any], harmless: frozenset[str]) -> Ve
         source=f"{entry['source']} ({entry['date']})",
         **rules,
     )
+
+
+def _refuse_strangers(entry: Mapping[str, Any], value: Any, more: frozenset[str]) -> None:
+    """Refuse an entry with a key that nobody reads: it would hold for the default without a word."""
+    named = {field.name for field in fields(value)} if value is not None else set()
+    if strangers := entry.keys() - named - more:
+        raise ValueError(f"unknown key {min(strangers)!r}")
 
 
 def _layer(entry: Mapping[str, Any]) -> LayerGroup:

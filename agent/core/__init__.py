@@ -1,1 +1,1 @@
-"""The words of the trade and the rules of their life; pure."""
+"""The domain model and its state machine: incidents, diagnoses, plans, decisions, changes; pure."""

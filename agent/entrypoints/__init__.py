@@ -1,1 +1,1 @@
-"""Who wakes us: envelopes, command line, web."""
+"""Where requests come in: Pub/Sub, HTTP, the console, the command line, AI clients, monitors."""

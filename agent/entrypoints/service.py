@@ -87,12 +87,7 @@ def entry_message(entry: Mapping[str, object], *, attributes: Mapping[str, str] 
 
 
 class Ticker:
-    """Runs the tick in a thread of its own; a tick that fails is logged, and the next one comes.
-
-    Args:
-        app: The service.
-        every_s: Seconds between two ticks.
-    """
+    """Runs the tick in a thread of its own; a tick that fails is logged, and the next one comes."""
 
     def __init__(self, app: App, *, every_s: float) -> None:
         self._app = app

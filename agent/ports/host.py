@@ -112,7 +112,7 @@ class State(Value):
         return next((s for s in reversed(self.starts) if key in {s.effect_key, s.ended_by}), None)
 
     def put(self, start: Start) -> "State":
-        """Return the page with a start replaced, or added behind the others."""
+        """Return the state with a start replaced, or added behind the others."""
         if any(s.mark == start.mark for s in self.starts):
             return self.with_(starts=tuple(start if s.mark == start.mark else s for s in self.starts))
         return self.with_(starts=(*self.starts, start)[-KEPT_STARTS:])
@@ -195,6 +195,6 @@ class LogFollower(Protocol):
 class HostCheck(Protocol):
     """Checks one running server."""
 
-    def check(self, service: str, page: State) -> CheckResult | None:
+    def check(self, service: str, state: State) -> CheckResult | None:
         """Check the newest start and note the outcome on record; None while it does not serve yet or any more."""
         ...

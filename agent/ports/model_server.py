@@ -12,12 +12,7 @@ class NotRunning(InputRejected):
 
 
 def asleep(service: str, why: str) -> NotRunning:
-    """Return the refusal to ask a service that may not run.
-
-    Args:
-        service: Its name.
-        why: What is known of it.
-    """
+    """Return the refusal to ask a service that may not run."""
     return NotRunning(
         f"asleep: nothing was sent to {service!r}",
         why=why,

@@ -1,5 +1,6 @@
 """What people read keeps the trade's words: the phrases that GLOSSARY replaced cannot come back."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -46,6 +47,53 @@ REPLACED = (
 NO_WORD = re.compile(r"\bno word \S+ is known")
 
 
+REPLACED_NAMES = frozenset(
+    [
+        "Outfit",
+        "Installation",
+        "Parts",
+        "Desk",
+        "Shelves",
+        "Place",
+        "World",
+        "Knowledge",
+        "Did",
+        "Proofs",
+        "Unproven",
+        "Gate",
+        "Seal",
+        "Office",
+        "LocalOffice",
+        "CloudOffice",
+        "Heard",
+        "Fits",
+        "FitWord",
+        "Joined",
+        "Explaining",
+        "Bell",
+        "Arrival",
+        "Book",
+        "Hand",
+        "Watchman",
+        "NotTold",
+        "BeingTold",
+        "Unheard",
+        "Nowhere",
+        "NotTaken",
+        "told",
+        "by_policy",
+        "at_the_brink",
+        "told_config",
+        "changed_since",
+        "on_this_machine",
+        "meant",
+        "enrol",
+        "given",
+    ]
+)
+"""Classes and functions that GLOSSARY renamed."""
+
+
 def people_read() -> list[Path]:
     files = [file for place in PLACES for file in (ROOT / place).rglob("*") if file.suffix in SUFFIXES]
     return [ROOT / "README.md", ROOT / "deploy.sh", *files]
@@ -57,6 +105,18 @@ def test_a_replaced_phrase_does_not_come_back(phrase):
     spread = re.compile(r"\s+".join(map(re.escape, phrase.split())), re.IGNORECASE)
     found = [str(file.relative_to(ROOT)) for file in people_read() if spread.search(file.read_text(encoding="utf-8"))]
     assert not found
+
+
+def test_a_replaced_name_does_not_come_back():
+    """No class or function of the agent has one."""
+    named = {
+        node.name
+        for file in (ROOT / "agent").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef | ast.FunctionDef)
+    }
+    assert not named & REPLACED_NAMES
+    assert {"App", "build_app"} <= named
 
 
 def test_an_unknown_argument_is_called_so():

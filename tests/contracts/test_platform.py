@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from agent.adapters import platform as platform_adapters
-from agent.adapters.platform.abilities import ABILITIES
 from agent.adapters.platform.rehearsal.platform import RehearsalPlatform
 from agent.adapters.platform.rehearsal.scenario import Scenario
 from agent.core.change.verification import Check
@@ -46,6 +45,7 @@ from tests.contracts.kube_world import KubeWorld
 from tests.contracts.tpu_world import TpuWorld
 from tests.leases import HELD, lease_end
 from tests.watch import Watch
+from tools.platform_abilities import ABILITIES
 
 SERVICE = "gemma"
 CONFIG = ServingConfig(

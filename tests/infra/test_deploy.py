@@ -15,6 +15,7 @@ import pytest
 
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.core.decision.policy import parse_policy
+from agent.core.planning.runbook_commands import GPU_QUOTAS
 from agent.core.service.services import parse_services
 from agent.entrypoints.cli.doctor import cloud
 from tests.infra import terraform_text
@@ -500,7 +501,7 @@ def test_the_price_is_the_sum_of_its_items(said):
 def test_the_doctor_and_the_script_look_at_the_same_things(tree):
     """deploy.sh runs before the agent is there, so it says itself what the doctor asks: quotas, subscriptions, their deadline."""
     text = (tree / "deploy.sh").read_text()
-    assert dict(re.findall(r"^ +(nvidia-[\w-]+)\) quota=(\w+) ;;$", text, re.MULTILINE)) == cloud.QUOTAS
+    assert dict(re.findall(r"^ +(nvidia-[\w-]+)\) quota=(\w+) ;;$", text, re.MULTILINE)) == GPU_QUOTAS
     (subscriptions,) = re.findall(r"for subscription in ([\w -]+); do", text)
     assert subscriptions.split() == [f"{topic}-push" for topic in cloud.PUSHED]
     (deadline,) = re.findall(r"\$deadline == (\d+) \]\]", text)

@@ -56,7 +56,7 @@ class Cloud:
             iap_audience=google_tokens.IAP,
         )
         gate = DecideService(
-            world=self.told.installation.contexts[Owner.DECIDE], clock=clock, authenticator=authenticator
+            context=self.told.installation.contexts[Owner.DECIDE], clock=clock, authenticator=authenticator
         )
         return make_http_app(decisions(gate), operators(gate))
 

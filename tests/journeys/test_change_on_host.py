@@ -81,7 +81,7 @@ def approved(own: Watched) -> Incident:
     assert asked.plan is not None
     assert (asked.request.asker, asked.plan.proof, asked.cause) == ("grace", "computed", "change_requested")
     assert [(d.path, d.before, d.after) for d in asked.plan.difference] == [("flag --max-model-len", BEFORE, AFTER)]
-    assert len(own.page().starts) == 1  # nothing happens before somebody approves it
+    assert len(own.state().starts) == 1  # nothing happens before somebody approves it
     own.approve(asked.plan.id)
     done = own.until(own.ended, "an end")
     assert isinstance(done, Incident)
@@ -94,7 +94,7 @@ def test_a_requested_flag_restarts_the_supervised_server_once_and_is_verified(se
     before = own.processes()
     done = approved(own)
     assert done.phase is Phase.RESOLVED, done.ended_why
-    assert [start.effect_key is not None for start in own.page().starts] == [False, True]
+    assert [start.effect_key is not None for start in own.state().starts] == [False, True]
     assert (context_of(own), own.serving()) == (AFTER, True)
     assert len(own.processes()) == 2
     assert not set(before) & set(own.processes())
@@ -106,8 +106,8 @@ def test_where_the_server_does_not_come_up_the_flag_before_it_is_put_back(servin
     own = serving("32640")
     done = approved(own)
     assert (done.phase, done.plans_made) == (Phase.CLOSED, 1), done.ended_why
-    assert [start.effect_key is not None for start in own.page().starts] == [False, True, True]
-    assert own.page().starts[1].ready_at is None
+    assert [start.effect_key is not None for start in own.state().starts] == [False, True, True]
+    assert own.state().starts[1].ready_at is None
     assert (context_of(own), own.serving()) == (BEFORE, True)
     assert len(own.processes()) == 2
     assert [i.id for i in own.incidents()] == [done.id]
@@ -122,4 +122,4 @@ def test_a_context_that_does_not_fit_by_the_arithmetic_is_refused_and_touches_no
         command, env=own.environ, cwd=own.folder, capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, "was refused" in done.stderr) == (1, True), done.stderr
-    assert (own.incidents(), own.processes(), len(own.page().starts)) == ((), before, 1)
+    assert (own.incidents(), own.processes(), len(own.state().starts)) == ((), before, 1)

@@ -45,9 +45,9 @@ class Desk:
         self.world = told.installation.contexts[Owner.DECIDE]
 
     def gate(self, **changes):
-        world = type(self.world)(**(vars(self.world) | changes.pop("world", {})))
+        world = type(self.world)(**(vars(self.world) | changes.pop("context", {})))
         whole = {
-            "world": world,
+            "context": world,
             "clock": self.told.clock,
             "slack_secret": SECRET,
             "webhook_secrets": {"pager": (HOOK,)},
@@ -318,11 +318,11 @@ def down(*args, **kwargs):
 def test_a_store_that_is_down_refuses_the_press_and_the_same_request_may_come_again(desk):
     request, hook = desk.press(), desk.hook()
     broken = {"store": Failing(desk.world.store, commit=down)}
-    status, _, body = slack(desk.gate(world=broken), request)
+    status, _, body = slack(desk.gate(context=broken), request)
     assert status == 503
     assert NOT_RECORDED in body.decode()
     assert desk.replies == [(URL, NOT_RECORDED)]
-    assert pager(desk.gate(world={"store": Failing(desk.world.store, load=down)}), hook)[0] == 503
+    assert pager(desk.gate(context={"store": Failing(desk.world.store, load=down)}), hook)[0] == 503
     assert slack(desk.gate(), request)[0] == 200
     assert desk.incident().phase is Phase.APPROVED
 
@@ -334,7 +334,7 @@ def test_a_store_that_hangs_refuses_the_press_in_time_and_records_nothing_later(
         release.wait(10)
         return desk.world.store.plan(*args, **kwargs)
 
-    gate = desk.gate(world={"store": Failing(desk.world.store, plan=hang)}, answer_s=0.2, workers=Workers(1))
+    gate = desk.gate(context={"store": Failing(desk.world.store, plan=hang)}, answer_s=0.2, workers=Workers(1))
     began = time.monotonic()
     assert slack(gate, desk.press())[0] == 503
     assert time.monotonic() - began < 1.5
@@ -352,8 +352,8 @@ def test_a_webhook_that_was_not_recorded_in_time_may_be_sent_again_as_it_is(desk
         release.wait(10)
         return desk.world.store.plan(*args, **kwargs)
 
-    gate, request = desk.gate(world={"store": Failing(desk.world.store, plan=hang)}, workers=Workers(1)), desk.hook()
-    assert pager(desk.gate(world=vars(gate.world), workers=gate.workers, answer_s=0.2), request)[0] == 503
+    gate, request = desk.gate(context={"store": Failing(desk.world.store, plan=hang)}, workers=Workers(1)), desk.hook()
+    assert pager(desk.gate(context=vars(gate.context), workers=gate.workers, answer_s=0.2), request)[0] == 503
     release.set()
     gate.workers.within(5, lambda: None)  # the one worker has ended what nobody waited for any more
     assert desk.incident().phase is Phase.ASKED
@@ -369,7 +369,7 @@ def test_rivals_at_the_incident_are_no_answer_to_a_webhook(desk):
         raise StateConflict("the incident was not saved", why="somebody wrote first", hint="load it again")
 
     request = desk.hook()
-    assert pager(desk.gate(world={"store": Failing(desk.world.store, commit=late)}), request)[0] == 503
+    assert pager(desk.gate(context={"store": Failing(desk.world.store, commit=late)}), request)[0] == 503
     assert pager(desk.gate(), request)[0] == 200
 
 
@@ -377,7 +377,7 @@ def test_a_bug_is_no_crash_and_no_decision(desk):
     def broken(*args, **kwargs):
         raise ZeroDivisionError
 
-    status, _, body = slack(desk.gate(world={"store": Failing(desk.world.store, plan=broken)}), desk.press())
+    status, _, body = slack(desk.gate(context={"store": Failing(desk.world.store, plan=broken)}), desk.press())
     assert status == 503
     assert NOT_RECORDED in body.decode()
 

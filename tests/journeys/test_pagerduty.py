@@ -81,7 +81,7 @@ def test_an_acknowledgement_there_shows_here_once(journey):
     world = told.installation.contexts[Owner.DECIDE]
     rules = type(world.rules)(**(vars(world.rules) | {"policy": world.rules.policy.with_(approvers=(PAGER,))}))
     world = type(world)(**(vars(world) | {"rules": rules}))
-    door = make_http_app(decisions(DecideService(world=world, clock=told.clock, pagerduty_secrets=(SECRET,))))
+    door = make_http_app(decisions(DecideService(context=world, clock=told.clock, pagerduty_secrets=(SECRET,))))
     body = json.dumps(event(key=incident.id, at=told.clock.now())).encode()
     assert posted(door, body, b"another-secret-0123").status_code == 401
     assert told.installation.store.load(incident.id).acknowledged is None
@@ -99,7 +99,7 @@ def test_pagerduty_without_a_place_in_the_policy_acknowledges_nothing(journey):
     told = journey(PROBE)
     incident = told.until(lambda i: i.phase is Phase.ASKED, limit_s=300)
     world = told.installation.contexts[Owner.DECIDE]
-    door = make_http_app(decisions(DecideService(world=world, clock=told.clock, pagerduty_secrets=(SECRET,))))
+    door = make_http_app(decisions(DecideService(context=world, clock=told.clock, pagerduty_secrets=(SECRET,))))
     answer = posted(door, json.dumps(event(key=incident.id, at=told.clock.now())).encode())
     assert (answer.status_code, "names no approver" in answer.json["ignored"]) == (200, True)
     assert told.installation.store.load(incident.id).acknowledged is None

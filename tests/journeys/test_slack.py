@@ -40,7 +40,7 @@ class Team:
             told.installation.contexts[owner] = type(world)(**(vars(world) | changes))
         told.work = told.installation.worker(handlers(told.installation), threads=1).run_due
         gate = DecideService(
-            world=told.installation.contexts[Owner.DECIDE],
+            context=told.installation.contexts[Owner.DECIDE],
             clock=told.clock,
             slack_secret=SECRET,
             reply=lambda url, text: self.replies.append(text),

@@ -48,7 +48,7 @@ def test_it_is_told_once_and_approved_by_a_press(slack) -> None:
     assert (len(slack.messages), slack.errors) == (1, [])
     collapsed = []
     gate = DecideService(
-        world=context, clock=bench.clock, slack_secret=SECRET, reply=lambda _url, text: replies.append(text),
+        context=context, clock=bench.clock, slack_secret=SECRET, reply=lambda _url, text: replies.append(text),
         replace=lambda _url, message: collapsed.append(message),
     )  # fmt: skip
     server = make_server("127.0.0.1", 0, beside(lambda _environ, _start: [], gate), threaded=True)

@@ -76,7 +76,7 @@ def test_a_person_mends_and_says_so(watched, tmp_path: Path) -> None:
     own.approve(asked.plan.id)
     done = own.until(own.ended, "an end")
     assert done.phase is Phase.RESOLVED
-    assert len(own.page().starts) == 2
+    assert len(own.state().starts) == 2
 
 
 def test_a_killed_watcher_leaves_the_server_and_the_next_one_takes_over(watched) -> None:
@@ -90,7 +90,7 @@ def test_a_killed_watcher_leaves_the_server_and_the_next_one_takes_over(watched)
     own.watch("--max-model-len", "2048")
     own.until(lambda: "took over" in own.said.read_text(), "the successor")
     assert own.processes() == before
-    assert len(own.page().starts) == 1
+    assert len(own.state().starts) == 1
     os.kill(own.server(), signal.SIGKILL)
     asked = own.until(own.asked, "a plan")
     own.approve(asked.plan.id)
@@ -106,7 +106,7 @@ def test_a_server_that_died_unwatched_is_told_of(watched) -> None:
     os.kill(own.server(), signal.SIGKILL)
     own.until(lambda: not own.processes(), "nothing left")
     own.watch("--max-model-len", "2048")
-    own.until(lambda: own.serving() and len(own.page().starts) == 2, "the second start")
+    own.until(lambda: own.serving() and len(own.state().starts) == 2, "the second start")
     own.until(own.incidents, "an incident")
     assert len(own.processes()) == 2
 
@@ -133,7 +133,7 @@ def changed_once(own, done) -> None:
     assert done.phase is Phase.RESOLVED
     assert len(own.incidents()) == 1
     assert len(own.processes()) == 2
-    assert [s.effect_key is not None for s in own.page().starts] == [False, True]
+    assert [s.effect_key is not None for s in own.state().starts] == [False, True]
 
 
 def test_an_approval_that_nobody_carried_out_is_carried_out_by_the_next_watcher(watched) -> None:
@@ -156,7 +156,7 @@ def test_the_command_typed_again_while_a_plan_needs_approval_starts_nothing(watc
     own.watch("--max-model-len", "131072")
     own.until(lambda: "is not started" in own.said.read_text(), "what is told")
     assert f"plan {asked.plan.id} changes it" in own.said.read_text()
-    assert len(own.page().starts) == 1
+    assert len(own.state().starts) == 1
     own.approve(asked.plan.id)
     changed_once(own, own.until(own.ended, "an end"))
 
@@ -245,9 +245,9 @@ def test_a_server_that_ends_unasked_is_told_of_within_15_s(watched, last, bye) -
     own = watched()
     own.words = lambda: [sys.executable, "-c", PRINTS % (said, ends), "serve", "/models/gemma"]
     own.watch()
-    page = own.until(lambda: (p := own.page()) and p.newest and p.newest.ended_at and p, "the end")
+    state = own.until(lambda: (p := own.state()) and p.newest and p.newest.ended_at and p, "the end")
     incident = own.until(lambda: next((i for i in own.incidents() if i.diagnosis), None), "a diagnosis")
-    assert (incident.opened_at - page.newest.ended_at).total_seconds() <= 15
+    assert (incident.opened_at - state.newest.ended_at).total_seconds() <= 15
     assert incident.cause == cause
     assert len(own.incidents()) == 1
 

@@ -50,16 +50,16 @@ def test_a_flood_of_output_is_watched_in_bounded_memory_and_its_end_is_told(own,
     program = PROGRAM % (FLOODS[flood], SIZE_MB * MB)
     own.words = lambda: [sys.executable, "-c", program, "serve", "/models/gemma"]
     own.watch()
-    page = own.until(lambda: (p := own.page()) and p.newest and p.newest.ended_at and p, "the end")
+    state = own.until(lambda: (p := own.state()) and p.newest and p.newest.ended_at and p, "the end")
     ended = own.until(lambda: next((i for i in own.incidents() if any(ends(own, i))), None), "the end as a signal")
     (end,) = ends(own, ended)
-    assert (end.at - page.newest.ended_at).total_seconds() <= TELLS_ITS_END_S
+    assert (end.at - state.newest.ended_at).total_seconds() <= TELLS_ITS_END_S
     assert end.end.exit_code == 3
-    log = own.folder / "host" / "gemma" / "starts" / page.newest.mark / "server.log"
+    log = own.folder / "host" / "gemma" / "starts" / state.newest.mark / "server.log"
     told = own.folder / "host" / "gemma" / "reported.json"
     size = log.stat().st_size
     assert size > SIZE_MB * MB
-    own.until(lambda: json.loads(told.read_text())[page.newest.mark]["offset"] == size, "the last byte")
+    own.until(lambda: json.loads(told.read_text())[state.newest.mark]["offset"] == size, "the last byte")
     known = own.until(
         lambda: next((i for i in own.incidents() if i.received == i.diagnosed_count and i.diagnosis), None), "weighed"
     )

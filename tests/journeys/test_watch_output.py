@@ -79,8 +79,8 @@ def test_a_server_waits_for_nobody_who_does_not_read(own) -> None:
             [str(AGENT), "watch", "--name", NAME, "--", *own.words()], stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=said, env=own.environ, cwd=own.folder,
         )  # fmt: skip
-    page = own.until(lambda: (p := own.page()) and p.newest and p.newest.ended_at and p, "the end")
-    assert page.newest.exit_code == 3
+    state = own.until(lambda: (p := own.state()) and p.newest and p.newest.ended_at and p, "the end")
+    assert state.newest.exit_code == 3
     own.until(own.incidents, "its incident")
     assert len(own.watcher.stdout.read(4_000_000)) == 4_000_000
     own.watcher.stdout.close()

@@ -94,7 +94,7 @@ def test_no_at_the_prompt_changes_nothing(terminal) -> None:
     screen.type(b"n\n")
     own.until(lambda: "rejected plan" in re.sub(r"\s+", " ", screen.text), "the rejection")
     assert "it was not applied" in re.sub(r"\s+", " ", screen.text)
-    assert len(own.page().starts) == 1
+    assert len(own.state().starts) == 1
 
 
 @pytest.mark.parametrize(("answer", "left"), [(b"w\n", 2), (b"s\n", 0)])

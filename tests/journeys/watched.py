@@ -90,27 +90,27 @@ class Watched:
         command = [str(AGENT), "approve", plan, "--by", "ada"]
         subprocess.run(command, env=self.environ, cwd=self.folder, check=True, stdout=subprocess.DEVNULL, timeout=60)
 
-    def page(self) -> State | None:
+    def state(self) -> State | None:
         """The record of the server, as it stands."""
         return StateFile(self.folder / "host" / NAME).read()
 
     def serving(self) -> bool:
         """Whether the newest start serves, by the record."""
-        page = self.page()
-        return page is not None and page.newest is not None and page.newest.stage is Stage.READY
+        state = self.state()
+        return state is not None and state.newest is not None and state.newest.stage is Stage.READY
 
     def processes(self) -> tuple[int, ...]:
         """Every living process of any start of this server, supervisors left out."""
-        page = self.page()
+        state = self.state()
         server = HostServer(self.folder / "host" / NAME, self.environ)
-        starts = page.starts if page is not None else ()
+        starts = state.starts if state is not None else ()
         return tuple(p.pid for s in starts for p in processes_of_start(s.mark, server.record_of(s).supervisor))
 
     def server(self) -> int:
         """The process of the newest server itself."""
-        page = self.page()
-        assert page is not None
-        found = HostServer(self.folder / "host" / NAME, self.environ).record_of(page.newest).server
+        state = self.state()
+        assert state is not None
+        found = HostServer(self.folder / "host" / NAME, self.environ).record_of(state.newest).server
         assert found is not None
         return found
 
@@ -150,8 +150,8 @@ class Watched:
         """End watcher and server."""
         if self.watcher is not None and self.watcher.poll() is None:
             self.kill_watcher()
-        page = self.page()
-        if page is None:
+        state = self.state()
+        if state is None:
             return
         for pid in self.processes():
             with contextlib.suppress(ProcessLookupError):

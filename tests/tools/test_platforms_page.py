@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.adapters.platform.abilities import ABILITIES
 from tests.outside import shared
 from tools import platforms_page
+from tools.platform_abilities import ABILITIES
 from tools.platforms_page import main, page, systems
 
 ROOT = Path(__file__).resolve().parents[2]

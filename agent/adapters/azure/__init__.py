@@ -1,1 +1,1 @@
-"""Azure: who we are there."""
+"""Azure: the identity of this process there, and its errors made ours."""

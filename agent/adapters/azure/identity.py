@@ -33,10 +33,6 @@ def credential(federation: str | None, assertion: Callable[[str], str]) -> Any:
 def container_apps_client(who: Any, subscription: str) -> Any:
     """Return the official client of one subscription.
 
-    Args:
-        who: The credential.
-        subscription: Its id.
-
     Raises:
         ExtraMissing: The extra is not installed.
     """
@@ -48,9 +44,6 @@ def container_apps_client(who: Any, subscription: str) -> Any:
 
 def log_analytics_client(who: Any) -> Any:
     """Return the official client of Log Analytics.
-
-    Args:
-        who: The credential.
 
     Raises:
         ExtraMissing: The extra is not installed.

@@ -39,13 +39,12 @@ class Subscription(Value):
         return float(min(doubled, self.backoff_max_s)) / self.compression
 
 
-def default_subscriptions(*, compression: float = 1, lease_s: float = 60) -> tuple[Subscription, ...]:
+def default_subscriptions(*, compression: float = 1) -> tuple[Subscription, ...]:
     """Return one subscription for each topic; dead letters are kept until somebody takes them."""
     return tuple(
         Subscription(
             name=f"{topic}-sub",
             topic=topic,
-            lease_s=lease_s,
             compression=compression,
             deliveries=None if topic is Topic.DEAD_LETTER else 20,
         )

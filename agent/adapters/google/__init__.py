@@ -1,1 +1,1 @@
-"""Google clients that several adapters share: signing keys, ID tokens."""
+"""Google's APIs that several adapters use: tokens, signing keys, Cloud KMS, buckets, quotas."""

@@ -31,11 +31,10 @@ class KmsReceiptSigner:
     Args:
         version: ``projects/P/locations/L/keyRings/R/cryptoKeys/K/cryptoKeyVersions/N``.
         session: Anything that posts like ``requests`` and carries the identity.
-        endpoint: Where the service is.
     """
 
-    def __init__(self, version: str, session: Any, *, endpoint: str = ENDPOINT) -> None:
-        self._version, self._session, self._endpoint = version, session, endpoint
+    def __init__(self, version: str, session: Any) -> None:
+        self._version, self._session = version, session
 
     def sign(self, body: bytes) -> str:
         """Return the code, hex; see the protocol."""
@@ -65,7 +64,7 @@ class KmsReceiptSigner:
         from google.auth.exceptions import GoogleAuthError
 
         try:
-            answer = self._session.post(f"{self._endpoint}/{self._version}:{method}", json=asked, timeout=TIMEOUT_S)
+            answer = self._session.post(f"{ENDPOINT}/{self._version}:{method}", json=asked, timeout=TIMEOUT_S)
             said = answer.json() if answer.status_code == 200 else None
         except (requests.RequestException, GoogleAuthError, OSError, ValueError) as error:
             raise _failed(type(error).__name__) from error

@@ -1,4 +1,4 @@
-"""Accelerator quotas of Cloud Run, Compute Engine and Cloud TPU, with what is used of them."""
+"""What a project of Google Cloud may have, and what it waits for: quotas, and queued resources of Cloud TPU."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -6,8 +6,10 @@ from datetime import timedelta
 from typing import Any, Final
 
 from agent.adapters.google.rest import GoogleRest
+from agent.core.intake.json_fields import part
 from agent.errors import SreError
 from agent.ports.clock import Clock
+from agent.ports.queued_resources import QueuedResource
 from agent.ports.quotas import Quota, QuotaOf
 
 _USED_WITHIN: Final = timedelta(hours=24)
@@ -21,10 +23,6 @@ class GoogleQuotas:
 
     Compute Engine tells limit and use of a region in one answer. The others' limits come from Cloud Quotas, and their
     use from Cloud Monitoring; where that cannot be read, the use is not known.
-
-    Args:
-        rest: Google's APIs.
-        clock: Until when use is asked for.
     """
 
     def __init__(self, rest: GoogleRest, clock: Clock) -> None:
@@ -102,3 +100,36 @@ def _number(value: Any) -> float | None:
         return float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
     except ValueError:
         return None
+
+
+class CloudTpuQueue:
+    """Reads queued resources; see the port. Not yet run against a live account."""
+
+    def __init__(self, rest: GoogleRest) -> None:
+        self._rest = rest
+
+    def zones(self, project: str) -> tuple[str, ...]:
+        """Return the zones that have TPUs; see the port."""
+        rows = self._rest.rows("tpu", f"/v2/projects/{project}/locations", "locations")
+        return tuple(sorted({str(row["locationId"]) for row in rows if row.get("locationId")}))
+
+    def read(self, project: str, zone: str) -> tuple[QueuedResource, ...]:
+        """Return the queued resources of a zone; see the port."""
+        rows = self._rest.rows("tpu", f"/v2/projects/{project}/locations/{zone}/queuedResources", "queuedResources")
+        return tuple(_read(row, zone) for row in rows)
+
+
+def _read(row: Mapping[str, Any], zone: str) -> QueuedResource:
+    """Source of the fields: https://cloud.google.com/tpu/docs/reference/rest/v2/projects.locations.queuedResources."""
+    specs = part(row, "tpu").get("nodeSpec")
+    nodes = [spec for spec in specs if isinstance(spec, Mapping)] if isinstance(specs, list) else []
+    kinds = {str(part(spec, "node").get("acceleratorType", "")) for spec in nodes}
+    return QueuedResource(
+        name=str(row.get("name", "")).rpartition("/")[2],
+        zone=zone,
+        state=str(part(row, "state").get("state", "unknown")),
+        accelerator_type=", ".join(sorted(kinds - {""})),
+        nodes=tuple(str(spec["nodeId"]) for spec in nodes if spec.get("nodeId")),
+        spot="spot" in row,
+        made_at=str(row.get("createTime", "")),
+    )

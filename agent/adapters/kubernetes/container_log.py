@@ -28,11 +28,7 @@ Tell = Callable[[Sequence[PrintedLine]], None]
 
 
 class FollowedLogs:
-    """Follows containers of one API server by ``pods/log`` with ``follow``; see the port.
-
-    Args:
-        api: The API server.
-    """
+    """Follows containers of one API server by ``pods/log`` with ``follow``; see the port."""
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api

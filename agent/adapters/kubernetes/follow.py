@@ -22,11 +22,7 @@ log = structlog.get_logger(__name__)
 
 
 class Following:
-    """Follows collections of one API server; one call for each collection, each in a thread of its own.
-
-    Args:
-        api: The API server.
-    """
+    """Follows collections of one API server; one call for each collection, each in a thread of its own."""
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api

@@ -7,11 +7,7 @@ PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
 
 
 class ClusterTokenReview:
-    """Asks the API server about tokens; needs the right to create token reviews.
-
-    Args:
-        api: The API server.
-    """
+    """Asks the API server about tokens; needs the right to create token reviews."""
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api

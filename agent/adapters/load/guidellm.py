@@ -22,11 +22,7 @@ MOST_WORKERS: Final = 10  # guidellm's own default
 
 
 class Guidellm:
-    """Runs guidellm; see :class:`agent.ports.load.LoadDriver`.
-
-    Args:
-        executable: Path of ``guidellm``.
-    """
+    """Runs guidellm; see :class:`agent.ports.load.LoadDriver`."""
 
     name = Driver.GUIDELLM
 
@@ -89,9 +85,6 @@ def _over_saturation(cell: PlannedCell) -> dict[str, Any]:
 
 def read_result(raw: bytes) -> LoadResult:
     """Return what a result of guidellm 0.8 says; of more than one benchmark the first has the others with it.
-
-    Args:
-        raw: The whole file.
 
     Raises:
         InputRejected, KeyError, TypeError, ValueError, IndexError: It is not of that form.

@@ -22,9 +22,6 @@ class VllmBench:
     """Runs ``vllm bench serve``; see :class:`agent.ports.load.LoadDriver`.
 
     It knows no limit in time: who runs it stops it.
-
-    Args:
-        executable: Path of ``vllm``.
     """
 
     name = Driver.VLLM
@@ -80,9 +77,6 @@ def _words(order: LoadOrder) -> list[str]:
 
 def read_result(raw: bytes) -> LoadResult:
     """Return what a detailed result of ``vllm bench serve`` says.
-
-    Args:
-        raw: The whole file.
 
     Raises:
         InputRejected, KeyError, TypeError, ValueError: It is not of that form.

@@ -1,1 +1,1 @@
-"""Who adds a word: any OpenAI-compatible endpoint."""
+"""The model that may be asked for a diagnosis: any OpenAI-compatible endpoint."""

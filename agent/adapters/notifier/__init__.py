@@ -1,1 +1,1 @@
-"""Notifiers: Slack and signed webhooks."""
+"""Notifiers: Slack, signed webhooks, PagerDuty, and services that only take messages."""

@@ -1,1 +1,1 @@
-"""What runs the servers: rehearsal, Cloud Run, a host."""
+"""What runs the servers: one folder per platform, and what they share."""

@@ -1,10 +1,12 @@
-"""What every platform refuses in the same words, such as a service that is not its own."""
+"""What every platform refuses in the same words, such as a service that is not its own or changed since."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeVar
 
+from agent.core.plan.action import Action
+from agent.core.plan.lifecycle import ends_service
 from agent.errors import InputRejected, StateConflict
-from agent.ports.platform import HINTS
+from agent.ports.platform import HINTS, Order, Restore
 
 T = TypeVar("T")
 
@@ -42,9 +44,34 @@ def unknown_operation(name: str, why: str, *, hint: str = "read back the effect'
     return InputRejected(f"operation {name!r} is unknown", why=why, hint=hint)
 
 
-def changed_since(what: str, why: str) -> StateConflict:
+def state_changed(what: str, why: str) -> StateConflict:
     """Say that nothing was done, as a service is not what the plan was made for."""
     return StateConflict(what, why=why, hint=HINTS[StateConflict])
+
+
+def require_same(what: str, order: Order | Restore, *, etag: str, revisions: Collection[str] = ()) -> None:
+    """Refuse a change that was made for another etag than the present one, or whose revision's name is taken.
+
+    Raises:
+        StateConflict: It changed since.
+    """
+    if etag != order.etag:
+        raise state_changed(f"{what} was not changed", f"its etag is {etag}, the change was made for {order.etag}")
+    if order.revision in revisions:
+        why = f"revision {order.revision!r} stands already, without this effect's stamp"
+        raise state_changed(f"{what} was not changed", why)
+
+
+def require_kinds(actions: tuple[Action, ...], possible: tuple[type, ...], *, place: str, staged: bool) -> None:
+    """Refuse what a place cannot do: actions of other kinds (it can always stop), a second server beside the first.
+
+    Raises:
+        InputRejected: It is asked for.
+    """
+    strange = [a.kind for a in actions if not isinstance(a, possible) and not ends_service(a)]
+    if strange or staged:
+        what = ", ".join(strange) or "a second server beside the first"
+        raise InputRejected("the change was refused", why=f"{place} cannot do that: {what}", hint="make another plan")
 
 
 def no_shift(service: str, revision: str, why: str) -> InputRejected:

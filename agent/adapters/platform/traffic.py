@@ -34,11 +34,6 @@ def parsed_traffic(text: str) -> tuple[Traffic, ...]:
 def staged_traffic(before: tuple[Traffic, ...], revision: str, *, serving: str | None) -> tuple[Traffic, ...]:
     """Return the traffic as it is, with the latest pinned to what serves now, and a tag at 0 % for the new revision.
 
-    Args:
-        before: As it is.
-        revision: The new one.
-        serving: What serves now.
-
     Raises:
         InputRejected: Nothing does.
     """

@@ -1,1 +1,1 @@
-"""Where incidents live: SQLite, Firestore, memory."""
+"""Where incidents are kept: SQLite or Firestore."""

@@ -63,22 +63,20 @@ _SERVER_UNIT = re.compile(r"llm|sglang|\btgi\b|inference", re.IGNORECASE)
 _NO_CONTAINER = frozenset({"process", "subprocess", "child", "worker", "command", "script", "it", "container", "job"})
 
 
-def end_of(*, code: int | None = None, signal: int | None = None, oom: bool = False, reason: str = "") -> End:
+def end_of(*, code: int | None = None, signal: int | None = None, reason: str = "") -> End:
     """Return an end; a code that no process can have (an exporter's -9, a zero value) becomes what it stands for.
 
     Args:
         code: As the platform wrote it; a negative one is a signal.
         signal: As the platform wrote it.
-        oom: Whether the platform marks the end as a kill for memory.
         reason: The platform's own word.
     """
     if code is not None and code < 0 and signal is None:
         signal, code = abs(code), None
-    killed = oom or _OOM.search(reason) is not None
     return End(
         exit_code=code if code is not None and 0 <= code <= 255 else None,
         signal_number=signal if signal is not None and 1 <= signal <= LAST_SIGNAL else None,
-        oom=killed,
+        oom=_OOM.search(reason) is not None,
         reason=reason[:REASON_LIMIT],
     )
 

@@ -11,7 +11,7 @@ from agent.core.value import digest
 
 
 def signals_of_text(
-    words: str, *, named: str, reading: Reading, at: datetime, numbers: Sequence[int] = (), platform: str = HOST
+    words: str, *, named: str, reading: Reading, at: datetime, numbers: Sequence[int] = ()
 ) -> tuple[Signal | Ignored, ...]:
     """Return the signals of a log without envelopes, each at most ``TEXT_LIMIT`` characters, cut between lines.
 
@@ -22,12 +22,11 @@ def signals_of_text(
         reading: What must be known from elsewhere.
         at: The time that all of it counts as; the lines' own times have no zone and often no year.
         numbers: Of each line its place in its file, from 1, or 0 where nobody knows it; empty for a whole file.
-        platform: What it ran on.
 
     Raises:
         InputRejected: Neither the reading nor ``named`` names a service.
     """
-    origin = Origin(shape="plain log", platform=platform, names=names(reading.service or named))
+    origin = Origin(shape="plain log", platform=HOST, names=names(reading.service or named))
     found: list[Signal | Ignored] = []
     line = 1
     ends = PlainEnds(origin.names)

@@ -13,10 +13,11 @@ from agent.core.service.container_args import served_model
 from agent.core.service.serving import ServingConfig
 
 YOURS = "Set the variables in capitals first; nothing of this was run by us."
-_QUOTAS = {
+GPU_QUOTAS = {
     "nvidia-l4": "NvidiaL4GpuAllocNoZonalRedundancyPerProjectRegion",
     "nvidia-rtx-pro-6000": "NvidiaRtxPro6000GpuAllocNoZonalRedundancyPerProjectRegion",
 }
+"""Ids of Cloud Run's GPU quotas, for the doctor too; deploy.sh, which runs before the agent, is held equal."""
 _TOKEN = "HF_TOKEN"  # noqa: S105 - the name of a variable
 
 
@@ -60,7 +61,7 @@ def _run(name: str, words: str) -> str:
 
 
 def _run_quota(name: str, config: ServingConfig) -> Commands:
-    quota = _QUOTAS.get(config.accelerator or "", '"$QUOTA_ID"')
+    quota = GPU_QUOTAS.get(config.accelerator or "", '"$QUOTA_ID"')
     most = config.max_instances if config.max_instances is not None else '"$MAX_INSTANCES"'
     do = [f'gcloud beta quotas info describe {quota} --service run.googleapis.com --project "$PROJECT"']
     if config.max_instances != 1:

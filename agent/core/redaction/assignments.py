@@ -30,12 +30,7 @@ _UPPER_NAME = re.compile(rb"[A-Z][A-Z0-9_]*=")
 
 
 class Assignments:
-    """Names before values.
-
-    Args:
-        rules: Validated rules.
-        compiled: Compiles RE2 source over bytes.
-    """
+    """Names before values."""
 
     def __init__(self, rules: SecretRules, compiled: Callable[[str], Any]) -> None:
         self._services = rules.services

@@ -51,9 +51,6 @@ class View:
 
     Attributes:
         data: The bytes shown.
-
-    Args:
-        data: The bytes shown.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -123,11 +120,7 @@ class _EditedView(View):
 
 
 class Normaliser:
-    """Finds what hides letters from a search, and takes it away.
-
-    Args:
-        compiled: Compiles RE2 source over bytes.
-    """
+    """Finds what hides letters from a search, and takes it away."""
 
     def __init__(self, compiled: Callable[[str], Any]) -> None:
         self._hides = compiled("|".join(each.decode("latin-1") for each in (_TERMINAL, _INVISIBLE, _ESCAPE)))

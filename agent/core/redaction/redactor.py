@@ -59,9 +59,6 @@ class Redactor:
     Not promised: a secret without any known form, name or context (a bare 40-digit hexadecimal number is taken for a
     revision); one in base64, encrypted, written backwards or interleaved with visible signs; a short word used as a
     password in a sentence. More than a secret may be taken (rests of a header line, values of test keys).
-
-    Args:
-        rules: Validated rules, from the catalogue.
     """
 
     def __init__(self, rules: SecretRules) -> None:

@@ -92,11 +92,7 @@ def run_end(data: bytes, position: int) -> int:
 
 
 class Scanner:
-    """Compiled rules; finds spans in bytes.
-
-    Args:
-        rules: Validated rules.
-    """
+    """Compiled rules; finds spans in bytes."""
 
     def __init__(self, rules: SecretRules) -> None:
         self._confirmers = tuple(_Confirmer(form) for form in rules.formats)

@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import AwareDatetime, Field
 
-from agent.core.value import Value, digest
+from agent.core.value import Value
 
 NOT_COMPARED: Final = frozenset({"sweep", "started_at", "endpoint", "agent_version", "revision"})
 
@@ -76,8 +76,3 @@ class Provenance(Value):
     ignore_eos: bool = True
     started_at: AwareDatetime
     agent_version: str = ""
-
-    @property
-    def likeness(self) -> str:
-        """Return a digest over what two sweeps must share to be compared without a word."""
-        return digest(self.model_dump(mode="json", exclude=set(NOT_COMPARED)))

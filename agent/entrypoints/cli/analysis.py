@@ -34,6 +34,7 @@ from agent.stages.shared.commit import save
 from agent.stages.signal_to_incident import Opening, signal_to_incident
 
 BATCH = 4096
+MOST_STEPS = 200  # seconds of a replay until every incident has a plan or an end
 APP_LOGS = ("%2Fstdout", "%2Fstderr", "/stdout", "/stderr")
 
 
@@ -202,9 +203,9 @@ class Analysis:
         save(context, life, f"{anew.asker} asked for a change: {anew.why}", now=now, by=anew.asker)
         self.drive()
 
-    def settle(self, *, steps: int = 200) -> tuple[Incident, ...]:
+    def settle(self) -> tuple[Incident, ...]:
         """Let time go by until every incident has a plan or an end; return them, oldest first."""
-        for _ in range(steps):
+        for _ in range(MOST_STEPS):
             self.drive()
             on_tick(self.app.contexts[Owner.TICK])
             self.drive()

@@ -9,7 +9,7 @@ from agent.core.plan.plan import DIGEST_SHOWN
 from agent.core.text.safe_text import terminal
 from agent.entrypoints.cli.follow import follow
 from agent.entrypoints.cli.output import for_people
-from agent.entrypoints.operator_client.protocol import now
+from agent.entrypoints.operator_client.protocol import OperatorDecision, now
 from agent.errors import InputRejected, SreError
 from agent.presentation.plan_title import plan_title
 from agent.presentation.standing import next_step
@@ -21,25 +21,11 @@ INCIDENT_PREFIX = "inc-"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._@+-]{1,320}")  # the asker's own address need not be disarmed
 
 
-def decide(
-    plan: str,
-    answer: Choice,
-    *,
-    by: str | None,
-    why: str = "",
-    plan_digest: str | None = None,
-    break_glass: bool = False,
-    wait: bool = False,
-) -> int:
-    """Record a decision and say what follows.
+def decide(asked: OperatorDecision, *, wait: bool = False) -> int:
+    """Record a decision, or take an approval back, and say what follows.
 
     Args:
-        plan: The plan's id.
-        answer: Approve or reject.
-        by: The name of ``--by``; the operator's own when None. Shown as not verified, and refused in the cloud.
-        why: The reason, for a rejection.
-        plan_digest: The digest that was shown with the plan, or its beginning; another plan of that name is refused.
-        break_glass: Whether it is approved in spite of a freeze window.
+        asked: The answer; a name in ``by`` is shown as not verified, and refused in the cloud.
         wait: Whether to print what follows until the incident ends.
 
     Returns:
@@ -51,30 +37,16 @@ def decide(
     from agent.entrypoints.operator_client.local import open_operator_client
 
     client = open_operator_client()
-    _refuse_incident(client, plan, answer)
-    recorded = client.decide(plan, answer, by=by, why=why, plan_digest=plan_digest, break_glass=break_glass)
-    approved = "approved" if recorded.decided else "approved in part"
-    _print_outcome(client, recorded, approved if recorded.answer is Choice.APPROVE else "rejected")
+    _refuse_incident(client, asked.plan, Choice.APPROVE if asked.withdraw else asked.answer)
+    recorded = client.decide(asked)
+    _print_outcome(client, recorded, "is not approved any more" if asked.withdraw else _outcome(recorded))
     return follow(client, recorded.incident, decided=recorded.plan) if wait else 0
 
 
-def withdraw(plan: str, *, by: str | None, why: str = "") -> int:
-    """Take an approval back and say how the plan stands.
-
-    Args:
-        plan: The plan's id.
-        by: As for :func:`decide`.
-        why: The reason.
-
-    Raises:
-        SreError: See :class:`agent.entrypoints.operator_client.protocol.OperatorClient`.
-    """
-    from agent.entrypoints.operator_client.local import open_operator_client
-
-    client = open_operator_client()
-    _refuse_incident(client, plan, Choice.APPROVE)
-    _print_outcome(client, client.withdraw_approval(plan, by=by, why=why), "is not approved any more")
-    return 0
+def _outcome(recorded: "RecordedDecision") -> str:
+    if recorded.answer is not Choice.APPROVE:
+        return "rejected"
+    return "approved" if recorded.decided else "approved in part"
 
 
 def _refuse_incident(client: "OperatorClient", plan: str, answer: Choice) -> None:

@@ -126,22 +126,19 @@ def files_of(source: str) -> tuple[SourceFile, ...]:
     raise _unreadable(source, "there is no such file or folder")
 
 
-def records_of(
-    source: str, *, stdin: IO[bytes], text_limit: int = TEXT_LIMIT, progress: OnProgress | None = None
-) -> Iterator[Record]:
+def records_of(source: str, *, stdin: IO[bytes], progress: OnProgress | None = None) -> Iterator[Record]:
     """Yield the records of a source, in order and in bounded memory.
 
     Args:
         source: As in :func:`files_of`.
         stdin: What ``-`` reads.
-        text_limit: The most bytes of one stretch of plain text.
         progress: Called about once per MiB and at the end of each file.
 
     Raises:
         InputRejected: There is no such source, or the folder holds no file.
     """
     for file in files_of(source):
-        yield from records_of_file(file, stdin=stdin, text_limit=text_limit, progress=progress)
+        yield from records_of_file(file, stdin=stdin, progress=progress)
 
 
 def records_of_file(

@@ -16,12 +16,7 @@ _QUIET: Final = frozenset({"debug", "info"})
 
 
 class Story:
-    """A step of the log that tells moves as headlines and leaves out the rest of what goes as it should.
-
-    Args:
-        load: Returns an incident by its id.
-        clock: The time of each sentence.
-    """
+    """A step of the log that tells moves as headlines and leaves out the rest of what goes as it should."""
 
     def __init__(self, load: Callable[[str], Incident], clock: Clock) -> None:
         self._load = load

@@ -147,7 +147,7 @@ class Watch:
         from agent.entrypoints.monitor.output_relay import OutputRelay
 
         relay = OutputRelay(
-            lambda: self._monitor.page,
+            lambda: self._monitor.state,
             lambda start: self._platform.log_path(self._service, start),
             self._view.output,
             left_out=lambda count, log: self._view.say(
@@ -190,7 +190,7 @@ class Watch:
             return
         monitor = self._monitor
         now = self._app.clock.now()
-        self._view.show(state_line(self._service, monitor.page, monitor.last_check, now=now, last=monitor.last_line))
+        self._view.show(state_line(self._service, monitor.state, monitor.last_check, now=now, last=monitor.last_line))
         try:
             for incident in self._incidents():
                 self._tell(incident)
@@ -205,8 +205,8 @@ class Watch:
         """End with the server's exit code once it has ended, was told of, and nothing of ours changes it."""
         from agent.entrypoints.cli.watch_end import is_over, shell_code
 
-        page = self._monitor.page
-        newest = page.newest if page is not None else None
+        state = self._monitor.state
+        newest = state.newest if state is not None else None
         if newest is None or not is_over(
             newest, self._incidents(), now=self._app.clock.now(), automatic=self._is_automatic
         ):

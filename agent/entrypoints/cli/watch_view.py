@@ -192,9 +192,9 @@ def view(*, as_json: bool = False) -> View:
     return LiveView() if sys.stdout.isatty() and sys.stdin.isatty() else PlainView()
 
 
-def state_line(service: str, page: State | None, last_check: CheckResult | None, *, now: datetime, last: str) -> str:
+def state_line(service: str, state: State | None, last_check: CheckResult | None, *, now: datetime, last: str) -> str:
     """Return the state in one line, what matters most first: a narrow terminal shows the beginning."""
-    start = page.newest if page is not None else None
+    start = state.newest if state is not None else None
     if start is None:
         return f"{service}: not started"
     age = (now - (start.ready_at or start.began_at)).total_seconds()

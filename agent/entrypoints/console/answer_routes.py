@@ -48,9 +48,9 @@ def add_answers(app: Flask, console: PageContext) -> None:
     def answered(plan_id: str) -> AnyResponse:
         person = who_asks(console)
         plan = plan_or_404(console, plan_id)
-        incident = console.world.store.load(plan.incident)
-        end = plan_end(plan, incident, console.world.store.timeline(incident.id))
-        result = answer_result.taken(plan, end, incident, console.world.clock.now())
+        incident = console.context.store.load(plan.incident)
+        end = plan_end(plan, incident, console.context.store.timeline(incident.id))
+        result = answer_result.taken(plan, end, incident, console.context.clock.now())
         if result is None:
             return redirect(f"{request.script_root}/plans/{plan_id}", HTTPStatus.SEE_OTHER)
         return answer_page(console, person, result, plan=plan, goes_on=True)
@@ -85,7 +85,7 @@ def _named(console: PageContext, person: Person, plan: Plan) -> tuple[Person, Re
         return person, answer_result.wrong_person(f"{error.why}.", hint=f"{error.hint}.")
     if not person.who:
         return person, answer_result.wrong_person(READ_ONLY)
-    barred = may_not_decide(console.world, person, plan)
+    barred = may_not_decide(console.context, person, plan)
     return person, answer_result.wrong_person(f"{barred}.", hint="Ask somebody on that list.") if barred else None
 
 
@@ -106,12 +106,12 @@ def _word(plan: Plan, person: Person) -> DecisionRequest:
 
 def _failed(console: PageContext, person: Person, plan: Plan, word: DecisionRequest, error: SreError) -> Response:
     try:
-        incident = console.world.store.load(plan.incident)
-        timeline = console.world.store.timeline(incident.id)
+        incident = console.context.store.load(plan.incident)
+        timeline = console.context.store.timeline(incident.id)
     except DependencyFailed as second:
         return answer_page(console, person, answer_result.not_recorded(second))
-    now = max(console.world.clock.now(), incident.phase_at)
+    now = max(console.context.clock.now(), incident.phase_at)
     asked_through = incident.request.channel if incident.request is not None else None
-    barred = bool(may_not_decide(console.world, person, plan, answer=word.answer, asked_through=asked_through))
+    barred = bool(may_not_decide(console.context, person, plan, answer=word.answer, asked_through=asked_through))
     result = answer_result.failed(error, word, plan, incident=incident, timeline=timeline, now=now, barred=barred)
     return answer_page(console, person, result, plan=plan)

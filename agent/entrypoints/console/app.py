@@ -44,7 +44,7 @@ BODY_LIMIT = 16_384
 
 
 def make_app(
-    world: StageContext,
+    context: StageContext,
     *,
     settings: Settings,
     identity: Identity | None = None,
@@ -64,11 +64,11 @@ def make_app(
     """Return the console.
 
     Args:
-        world: The ports; the store is read. Only where ``decide`` is None is anything written.
+        context: The ports; the store is read. Only where ``decide`` is None is anything written.
         settings: The installation.
         identity: Who asks; None takes IAP where ``settings.iap_audience`` is set, else the operator of this machine,
             or where the service is bound elsewhere whoever comes, to read.
-        decide: Records an answer; None runs the stage here, for which the world must hold the receipt key.
+        decide: Records an answer; None runs the stage here, for which the context must hold the receipt key.
         form_key: Signs forms and links; None takes the settings' one, in an embedded installation what is derived from
             the receipt key.
         operator: The operator's name in local mode; None takes the name under which this process runs.
@@ -89,15 +89,15 @@ def make_app(
     asked_by = identity or _identity(settings, operator or _user())
     _require_own_address(settings, asked_by)
     console = PageContext(
-        world=world,
+        context=context,
         settings=settings,
         identity=asked_by,
-        decide=decide or (lambda word: plan_to_decision(world, word)),
-        form_key=form_key or _form_key(world, settings),
+        decide=decide or (lambda word: plan_to_decision(context, word)),
+        form_key=form_key or _form_key(context, settings),
         pages=make_pages(),
         queue_age_s=queue_age_s or (lambda: None),
-        control=control or ControlHere(world),
-        live=LiveView(world, faster=max(wait_factor, settings.compression)),
+        control=control or ControlHere(context),
+        live=LiveView(context, faster=max(wait_factor, settings.compression)),
         wait_factor=wait_factor,
         name_of=None if asked_by.local else name_of,
     )
@@ -120,9 +120,9 @@ def make_app(
     if metrics:
         add_metrics(app, console, queue)
     add_answers(app, console)
-    add_services(app, console, ask or _ask_here(world), lambda asked: preview_change(world, asked))
-    add_withdrawal(app, console, withdraw or _withdraw_here(world))
-    add_commands(app, console, carry_out or (lambda asked: incident_command.carry_out(world, asked)))
+    add_services(app, console, ask or _ask_here(context), lambda asked: preview_change(context, asked))
+    add_withdrawal(app, console, withdraw or _withdraw_here(context))
+    add_commands(app, console, carry_out or (lambda asked: incident_command.carry_out(context, asked)))
     _add_errors(app, console)
     app.after_request(guard.with_headers)
     return app
@@ -138,17 +138,17 @@ def _require_own_address(settings: Settings, asked_by: Identity) -> None:
         )
 
 
-def _ask_here(world: StageContext) -> AskChange:
-    return lambda asked: request_change(world, asked).id
+def _ask_here(context: StageContext) -> AskChange:
+    return lambda asked: request_change(context, asked).id
 
 
-def _withdraw_here(world: StageContext) -> Withdraw:
-    return lambda asked, person, why: withdraw_request(world, asked, person, why=why)
+def _withdraw_here(context: StageContext) -> Withdraw:
+    return lambda asked, person, why: withdraw_request(context, asked, person, why=why)
 
 
 def _identity(settings: Settings, operator: str) -> Identity:
     if settings.iap_audience:
-        clock = machine_clock()  # the world's asks the store, which must not decide whether somebody is let in
+        clock = machine_clock()  # that of the context asks the store, which must not decide whether somebody is let in
         return IapPerson(audience=settings.iap_audience, keys=proxy_keys(clock), clock=clock)
     if not settings.embedded:
         raise SettingsRejected(
@@ -159,7 +159,7 @@ def _identity(settings: Settings, operator: str) -> Identity:
     return LocalOperator(operator) if settings.trusts_this_machine else AnyReader()
 
 
-def _form_key(world: StageContext, settings: Settings) -> bytes:
+def _form_key(context: StageContext, settings: Settings) -> bytes:
     if settings.form_key is not None:
         return forms.form_key_from(settings.form_key.get_secret_value().encode())
     if not settings.embedded:
@@ -168,7 +168,7 @@ def _form_key(world: StageContext, settings: Settings) -> bytes:
             why="FORM_KEY is unset, and what one instance shows another would not take back",
             hint="run ./deploy.sh apply, which makes one; or set it to a secret of 32 bytes or more",
         )
-    return forms.form_key_of(world)
+    return forms.form_key_of(context)
 
 
 def _user() -> str:
@@ -187,7 +187,7 @@ def _add_plain_routes(app: Flask, console: PageContext) -> None:
     def healthz() -> Response:
         """Say whether the store answers."""
         try:
-            console.world.store.latest_time()
+            console.context.store.latest_time()
         except SreError as error:
             return Response(f"store: {type(error).__name__}\n", HTTPStatus.SERVICE_UNAVAILABLE, mimetype="text/plain")
         return Response("ok\n", mimetype="text/plain")

@@ -74,13 +74,13 @@ def add_services(app: Flask, console: PageContext, ask: AskChange, preview: Prev
 
     @app.get("/services/<name>")
     def service(name: str) -> Response:
-        watched = console.world.rules.services.watched(name) or not_found(console, "service")
+        watched = console.context.rules.services.watched(name) or not_found(console, "service")
         return _page(console, _Shown(service=watched))
 
     @app.post("/services/<name>/requests")
     def asked(name: str) -> AnyResponse:
         person = who_asks(console)
-        watched = console.world.rules.services.watched(name) or not_found(console, "service")
+        watched = console.context.rules.services.watched(name) or not_found(console, "service")
         foreign = form_refusal(console, person, FORM, name)
         if foreign:
             return answer_page(
@@ -115,15 +115,15 @@ def _answered(
             return _page(console, replace(shown, preview=looked))
         recorded = ask(asked if asked.target or looked is None else asked.with_(target=looked.plan.target))
     except SreError as error:
-        wrong = wrong_of(_as_request_error(error), actions, service.name, console.world.rules.policy)
+        wrong = wrong_of(_as_request_error(error), actions, service.name, console.context.rules.policy)
         return _page(console, replace(shown, wrong=wrong, status=_status(error)))
     return redirect(f"{request.script_root}/incidents/{recorded}", HTTPStatus.SEE_OTHER)
 
 
 def _page(console: PageContext, shown: _Shown) -> Response:
-    person, now, name = who_asks(console), console.world.clock.now(), shown.service.name
-    rows = tuple(row_of(i, now) for i in console.world.store.incidents(Query(service=name, limit=SHOWN)))
-    view = service_view(console.world, shown.service)
+    person, now, name = who_asks(console), console.context.clock.now(), shown.service.name
+    rows = tuple(row_of(i, now) for i in console.context.store.incidents(Query(service=name, limit=SHOWN)))
+    view = service_view(console.context, shown.service)
     typed = shown.typed
     if typed is None and request.args.get("as_declared") == "1":
         typed = typed_of(way_back(view.drift, view.state)[0], why=AS_DECLARED)
@@ -165,12 +165,12 @@ def add_withdrawal(app: Flask, console: PageContext, withdraw: Withdraw) -> None
 
 def change_form(console: PageContext, person: Person, service: Service, live: Live | None) -> ChangeForm:
     """Return the empty forms of a service for the page that includes them."""
-    policy = console.world.rules.policy
+    policy = console.context.rules.policy
     viewer = viewer_of(console, person)
     return ChangeForm(
         service=service.name,
         token=form_token(console, viewer.cookie, FORM, service.name, person),
-        objection=may_not_ask(console.world, person=person),
+        objection=may_not_ask(console.context, person=person),
         flags=tuple(sorted(policy.flags)),
         env=tuple(sorted(policy.env)),
         models=policy.models,
@@ -183,18 +183,18 @@ def change_form(console: PageContext, person: Person, service: Service, live: Li
 
 def _previews(console: PageContext, service: Service) -> bool:
     """Whether this process describes the service: in the cloud the console reads databases and nothing else."""
-    return console.world.owner is Owner.DECIDE and console.world.platform_of(service.name) is not None
+    return console.context.owner is Owner.DECIDE and console.context.platform_of(service.name) is not None
 
 
 def _live(console: PageContext, service: Service) -> Live | None:
-    return service_view(console.world, service).live
+    return service_view(console.context, service).live
 
 
 def _shape_of(console: PageContext, service: Service) -> ShapeOf:
     def find(accelerator: str) -> tuple[float, int] | None:
         from agent.app.catalogues import read_capacity
 
-        return read_capacity(console.world.rules.services).usual_shape(service.name, accelerator)
+        return read_capacity(console.context.rules.services).usual_shape(service.name, accelerator)
 
     return find
 
@@ -203,7 +203,7 @@ def _type_of(console: PageContext, service: Service) -> TypeOf:
     def find(name: str) -> SetInstanceType | None:
         from agent.app.catalogues import read_capacity
 
-        return read_capacity(console.world.rules.services).instance_type(service.name, name)
+        return read_capacity(console.context.rules.services).instance_type(service.name, name)
 
     return find
 

@@ -70,7 +70,7 @@ def command_forms(console: PageContext, person: Person, incident: Incident) -> C
     objection = ""
     if not person.who:
         objection = "" if viewer.by_token else READ_ONLY
-    elif barred := refusal_of_person(console.world, incident.service, person=person):
+    elif barred := refusal_of_person(console.context, incident.service, person=person):
         objection = f"{barred[:1].upper()}{barred[1:]}."
     return CommandForms(
         token=form_token(console, viewer.cookie, FORM, incident.id, person),

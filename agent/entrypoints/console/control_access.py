@@ -76,33 +76,33 @@ class ControlAccess(Protocol):
 class ControlHere:
     """The control database of this very process."""
 
-    def __init__(self, world: StageContext) -> None:
-        self._world = world
+    def __init__(self, context: StageContext) -> None:
+        self._context = context
 
     def kill_switch(self) -> KillSwitch:
         """Read the switch; see the protocol."""
-        return read_kill_switch(self._world.control_store())
+        return read_kill_switch(self._context.control_store())
 
     def forget(self) -> None:
         """Keep nothing, so there is nothing to forget; see the protocol."""
 
     def message(self) -> str:
         """Say why no change may begin; see the protocol."""
-        return kill_switch_message(self._world)
+        return kill_switch_message(self._context)
 
     def turn(self, person: Person, *, on: bool, why: str, at: datetime) -> KillSwitch:
         """Write the switch and the record; see the protocol."""
-        world = self._world
-        said = world.rules.redact(why)
-        return set_kill_switch(world.store, world.control_store(), on=on, by=person.who, why=said, at=at)
+        context = self._context
+        said = context.rules.redact(why)
+        return set_kill_switch(context.store, context.control_store(), on=on, by=person.who, why=said, at=at)
 
     def audit(self, limit: int, before: int | None) -> tuple[AuditRow, ...]:
         """Read the record; see the protocol."""
-        return self._world.control_store().audit(limit, before=before)
+        return self._context.control_store().audit(limit, before=before)
 
     def databases_apart(self) -> str:
         """Compare the marks; see the protocol."""
-        return pairing_fault(self._world)
+        return pairing_fault(self._context)
 
 
 class ControlThroughDecide:

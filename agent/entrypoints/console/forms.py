@@ -14,13 +14,13 @@ COOKIE = "sre-console"
 COOKIE_BYTES = 18
 
 
-def form_key_of(world: StageContext) -> bytes:
-    """Return a key for form tokens: derived where the world holds the receipt key, else this process's own.
+def form_key_of(context: StageContext) -> bytes:
+    """Return a key for form tokens: derived where the context holds the receipt key, else this process's own.
 
     With a key of its own a page is good for this process only; where several instances serve the console,
     give them one secret.
     """
-    return secrets.token_bytes(32) if world.receipt_key is None else form_key_from(world.receipt_key)
+    return secrets.token_bytes(32) if context.receipt_key is None else form_key_from(context.receipt_key)
 
 
 def form_key_from(secret: bytes) -> bytes:

@@ -118,9 +118,9 @@ class Earlier(Value):
     ended: str
 
 
-def incident_context(world: StageContext, incident: Incident, viewer: Viewer, now: datetime) -> dict[str, Any]:
+def incident_context(context: StageContext, incident: Incident, viewer: Viewer, now: datetime) -> dict[str, Any]:
     """Return what the incident's page is made of."""
-    timeline = world.store.timeline(incident.id)
+    timeline = context.store.timeline(incident.id)
     plan, diagnosis = incident.plan, incident.diagnosis
     evidence, signals = _each_line_once(incident)
     return {
@@ -130,7 +130,7 @@ def incident_context(world: StageContext, incident: Incident, viewer: Viewer, no
         "headline": incident_title(incident, now),
         "severity": SEVERITY_WORDS[severity_of(incident)],
         "impact": impact_text(incident),
-        "contact": contact_of(world, incident.service),
+        "contact": contact_of(context, incident.service),
         "took": duration_lines(durations(incident, timeline)),
         "way": way(incident),
         "decisive": diagnosis.decisive if diagnosis else None,
@@ -140,17 +140,17 @@ def incident_context(world: StageContext, incident: Incident, viewer: Viewer, no
         "signals": signals,
         "first_sign": first_sign(incident),
         "is_recorded": is_recorded(incident),
-        "links": links_of(world, incident),
+        "links": links_of(context, incident),
         "plan": plan,
         "plan_state": plan_standing(plan, incident, timeline, now).label.lower() if plan else "",
         "title": plan_title(plan) if plan else "",
         "asked": is_asked(incident, plan, now),
-        "form": form_for(world, incident, plan, viewer, now) if plan else Form(),
+        "form": form_for(context, incident, plan, viewer, now) if plan else Form(),
         "bars": bars_of(plan) if plan else None,
         "withdrawal": withdrawal_token(incident, viewer),
         "changed": incident.execution is not None or incident.phase is Phase.APPROVED,
         "measurements": _newest(incident),
-        "earlier": tuple(_earlier(world, incident, timeline)),
+        "earlier": tuple(_earlier(context, incident, timeline)),
         "elsewhere": tuple(r for r in incident.remedies if r.incident != incident.id),
         "timeline": tuple(_without_lines(step, incident) for step in steps(timeline, incident)),
         "place": lambda signal: place_of(signal, incident.platform),
@@ -162,9 +162,11 @@ def incident_context(world: StageContext, incident: Incident, viewer: Viewer, no
     }
 
 
-def plan_context(world: StageContext, incident: Incident, plan: Plan, viewer: Viewer, now: datetime) -> dict[str, Any]:
+def plan_context(
+    context: StageContext, incident: Incident, plan: Plan, viewer: Viewer, now: datetime
+) -> dict[str, Any]:
     """Return what a plan's own page is made of."""
-    timeline = world.store.timeline(incident.id)
+    timeline = context.store.timeline(incident.id)
     current = incident.plan is not None and incident.plan.id == plan.id
     return {
         "incident": incident,
@@ -174,7 +176,7 @@ def plan_context(world: StageContext, incident: Incident, plan: Plan, viewer: Vi
         "title": plan_title(plan),
         "asked": is_asked(incident, plan, now),
         "decisive": incident.diagnosis.decisive if incident.diagnosis and current else None,
-        "form": form_for(world, incident, plan, viewer, now),
+        "form": form_for(context, incident, plan, viewer, now),
         "bars": bars_of(plan),
     }
 
@@ -200,17 +202,17 @@ def _without_lines(step: Step, incident: Incident) -> Step:
     return step.with_(note="") if any(signal.line in step.note for signal in incident.correlated) else step
 
 
-def links_of(world: StageContext, incident: Incident) -> tuple[PlatformLink, ...]:
+def links_of(context: StageContext, incident: Incident) -> tuple[PlatformLink, ...]:
     """Return where its log and revision can be looked at; the simulated platform of a rehearsal has no such place."""
-    watched = world.rules.services.watched(incident.service)
+    watched = context.rules.services.watched(incident.service)
     if watched is None or watched.scenario is not None:
         return ()
     return platform_links(watched, incident.revision, incident.opened_at)
 
 
-def contact_of(world: StageContext, service: str) -> Contact | None:
+def contact_of(context: StageContext, service: str) -> Contact | None:
     """Return whose service it is, as services.toml says; None where it is not watched."""
-    watched = world.rules.services.watched(service)
+    watched = context.rules.services.watched(service)
     if watched is None:
         return None
     return Contact(owner=owner_text(watched.owner), rotation=watched.rotation or "", runbook=watched.runbook or "")
@@ -231,14 +233,14 @@ def is_asked(incident: Incident, plan: Plan | None, now: datetime) -> bool:
     return incident.phase is Phase.ASKED and current and plan is not None and now < plan.expires_at
 
 
-def form_for(world: StageContext, incident: Incident, plan: Plan, viewer: Viewer, now: datetime) -> Form:
+def form_for(context: StageContext, incident: Incident, plan: Plan, viewer: Viewer, now: datetime) -> Form:
     """Return what may be answered here and now; not shown for a plan that nobody is asked about."""
     if not is_asked(incident, plan, now):
         return Form()
     person = viewer.person
     if person.who:
-        barred = may_not_decide(world, person, plan)
-        half = barred or may_not_approve(world, person, incident, plan)
+        barred = may_not_decide(context, person, plan)
+        half = barred or may_not_approve(context, person, incident, plan)
     else:
         half = nobody_may_approve(incident, plan, by_token=viewer.by_token)
         barred = half if not viewer.by_token else ""
@@ -251,8 +253,8 @@ def form_for(world: StageContext, incident: Incident, plan: Plan, viewer: Viewer
         who=person.who,
         verified=person.verified,
         by_token=viewer.by_token,
-        may_withdraw=has_approved(world, person, incident),
-        may_break_glass=may_break_glass(world, person, incident, plan),
+        may_withdraw=has_approved(context, person, incident),
+        may_break_glass=may_break_glass(context, person, incident, plan),
         policy=policy_line(incident.approvals),
         limits=tuple(filter(None, (approvals_text(incident.approvals), *limit_lines(incident.approvals, now)))),
     )
@@ -286,11 +288,11 @@ def bars_of(plan: Plan) -> Bars:
     )
 
 
-def _earlier(world: StageContext, incident: Incident, timeline: tuple[Event, ...]) -> Iterator[Earlier]:
+def _earlier(context: StageContext, incident: Incident, timeline: tuple[Event, ...]) -> Iterator[Earlier]:
     """The plans before the present one, newest first, each with its end as far as it got."""
     last = incident.plan.ordinal if incident.plan else incident.plans_made + 1
     for ordinal in range(last - 1, max(0, last - 1 - EARLIER_LIMIT), -1):
-        plan = world.store.plan(plan_id(incident.id, ordinal))
+        plan = context.store.plan(plan_id(incident.id, ordinal))
         if plan is not None:
             yield Earlier(plan=plan, title=plan_title(plan), ended=_outcome(incident, plan, timeline))
 

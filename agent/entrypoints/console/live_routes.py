@@ -27,7 +27,7 @@ def add_live(app: Flask, console: PageContext) -> None:
         incident = load_or_none(console, incident_id)
         if incident is None:
             return Response(status=HTTPStatus.NOT_FOUND)
-        now = max(console.world.clock.now(), incident.phase_at)
+        now = max(console.context.clock.now(), incident.phase_at)
         if not moves(incident, now):
             return Response(status=HTTPStatus.NO_CONTENT)  # by which a browser stops asking
         mark = mark_of(incident, console.live.of(incident, now), now)

@@ -60,15 +60,15 @@ class LiveView:
     """Looks at changes under way, so that pages that many people watch cost what one costs.
 
     Args:
-        world: The ports. In the cloud the console may read databases and nothing else, so only what is stored is shown.
+        context: The ports. In the cloud the console may read databases alone, so only what is stored is shown.
         faster: How many times faster than life a rehearsal runs.
         monotonic: Seconds that never go back.
     """
 
     def __init__(
-        self, world: StageContext, *, faster: float = 1.0, monotonic: Callable[[], float] = time.monotonic
+        self, context: StageContext, *, faster: float = 1.0, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        self._world, self._faster, self._monotonic = world, max(1.0, faster), monotonic
+        self._context, self._faster, self._monotonic = context, max(1.0, faster), monotonic
         self._seen: dict[str, tuple[float, Look]] = {}
         self._asking: set[str] = set()
         self._lock = threading.Lock()
@@ -95,7 +95,7 @@ class LiveView:
                 return seen
             self._asking.add(incident.id)
         try:
-            seen = look_at(self._world, incident, now)
+            seen = look_at(self._context, incident, now)
         finally:
             with self._lock:
                 self._asking.discard(incident.id)
@@ -105,9 +105,9 @@ class LiveView:
         return seen
 
 
-def look_at(world: StageContext, incident: Incident, now: datetime) -> Look:
+def look_at(context: StageContext, incident: Incident, now: datetime) -> Look:
     """Ask the platform and the log about the change of an incident; what does not answer is named and left out."""
-    platform = world.platform_of(incident.service) if world.owner is Owner.DECIDE else None
+    platform = context.platform_of(incident.service) if context.owner is Owner.DECIDE else None
     effect = incident.effect(EffectKind.ROLL_BACK) or incident.effect(EffectKind.APPLY)
     if incident.phase not in CHANGED or effect is None:
         return Look()
@@ -118,11 +118,11 @@ def look_at(world: StageContext, incident: Incident, now: datetime) -> Look:
         conditions = _conditions(platform, effect, live)
     except SreError as error:
         return Look(note=f"The platform did not answer: {error.why}.")
-    start = world.rules.fits.start_up(
+    start = context.rules.fits.start_up(
         incident.service, live.config, seen_s=seen_start_s(incident.diagnosis) if incident.diagnosis else None
     )
     probe = live.config.startup_probe
-    lines, note = _last_lines(world, incident, effect, now)
+    lines, note = _last_lines(context, incident, effect, now)
     start_s = start.seconds if start is not None else float(probe.budget_s) if probe is not None else None
     return Look(conditions=conditions, lines=lines, start_s=start_s, probe=probe, note=note)
 
@@ -137,13 +137,15 @@ def _conditions(platform: Platform, effect: Effect, live: Live) -> tuple[str, ..
     )
 
 
-def _last_lines(world: StageContext, incident: Incident, effect: Effect, now: datetime) -> tuple[tuple[str, ...], str]:
+def _last_lines(
+    context: StageContext, incident: Incident, effect: Effect, now: datetime
+) -> tuple[tuple[str, ...], str]:
     try:
-        log = world.logs.instance_log(
+        log = context.logs.instance_log(
             incident.service, revision=effect.revision, instance=None, until=now, limit=READ_LINES
         )
     except SreError as error:
         return (), f"The log of the new revision could not be read: {error.why}."
     if log is None or not log.lines:
         return (), ""
-    return tuple(text for _, text in without_secrets(world, log).lines[-LINES:]), ""
+    return tuple(text for _, text in without_secrets(context, log).lines[-LINES:]), ""

@@ -26,11 +26,11 @@ class _Metrics:
         from agent.entrypoints.metrics.exposition import Sources
         from agent.entrypoints.metrics.history import History
 
-        world, queue = self._console.world, self._queue
-        watched = [service.name for service in world.rules.services.services]
+        context, queue = self._console.context, self._queue
+        watched = [service.name for service in context.rules.services.services]
         return Sources(
-            world=world,
-            history=History(world.store, watched, self._console.settings.model_price),
+            context=context,
+            history=History(context.store, watched, self._console.settings.model_price),
             stopped=self._console.control.message,
             queue_age_s=self._console.queue_age_s,
             waiting=queue.waiting if queue is not None else dict,

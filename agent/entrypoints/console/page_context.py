@@ -53,7 +53,7 @@ PAGES: Final = (
 class PageContext:
     """What every page is made with."""
 
-    world: StageContext
+    context: StageContext
     settings: Settings
     identity: Identity
     decide: Decide
@@ -120,7 +120,7 @@ def answer_page(
 def time_of(console: PageContext) -> datetime:
     """Return the time for a page that says what is wrong, also where it is the store, which time is asked of."""
     try:
-        return console.world.clock.now()
+        return console.context.clock.now()
     except DependencyFailed:
         return machine_clock().now()
 
@@ -128,7 +128,7 @@ def time_of(console: PageContext) -> datetime:
 def load_or_none(console: PageContext, incident_id: str) -> Incident | None:
     """Return an incident, or None where there is none with that id."""
     try:
-        return console.world.store.load(incident_id)
+        return console.context.store.load(incident_id)
     except NotFound:
         return None
 
@@ -140,7 +140,7 @@ def incident_or_404(console: PageContext, incident_id: str) -> Incident:
 
 def plan_or_404(console: PageContext, plan_id: str) -> Plan:
     """Return a plan; where there is none with that id, the request ends with the page that says so."""
-    return console.world.store.plan(plan_id) or not_found(console, "plan")
+    return console.context.store.plan(plan_id) or not_found(console, "plan")
 
 
 def not_found(console: PageContext, what: str) -> NoReturn:
@@ -162,7 +162,7 @@ def page(
         nav=PAGES,
         here=_here(),
         stopped=_stopped(console, person),
-        banners=_banners(console.world, console.settings, max(console.wait_factor, console.settings.compression)),
+        banners=_banners(console.context, console.settings, max(console.wait_factor, console.settings.compression)),
         refresh_s=REFRESH_S if moving and not still else 0,
         still=still and moving,
         refresh_links=(_same_page(still="1"), _same_page()),
@@ -182,7 +182,7 @@ def _stopped(console: PageContext, person: Person) -> str:
     return "" if nobody and not console.by_host else console.control.message()
 
 
-def _banners(world: StageContext, settings: Settings, factor: float) -> tuple[str, ...]:
+def _banners(context: StageContext, settings: Settings, factor: float) -> tuple[str, ...]:
     rehearsal = settings.platform.startswith("rehearsal:")
     said = []
     if rehearsal:
@@ -190,7 +190,7 @@ def _banners(world: StageContext, settings: Settings, factor: float) -> tuple[st
         said.append(f"Rehearsal: a simulated platform replays recorded outcomes{faster}. No real service is changed.")
     if rehearsal and settings.rehearse_by_fit:
         said.append(f"Outcomes that were not recorded are computed, and labelled: {COMPUTED}.")
-    off = clock_note(world.clock)
+    off = clock_note(context.clock)
     return (*said, off) if off else tuple(said)
 
 

@@ -11,7 +11,7 @@ from agent.stages.shared.freezes import stopping_freezes
 
 
 def may_not_decide(
-    world: StageContext,
+    context: StageContext,
     person: Person,
     plan: Plan,
     *,
@@ -23,47 +23,47 @@ def may_not_decide(
     The operator of this machine is shown as not verified. A verified person must stand among the approvers of the
     policy, with this service; an empty list allows nobody.
     """
-    return approval.refusal_of_decider(world, plan, answer=answer, person=person, asked_through=asked_through)
+    return approval.refusal_of_decider(context, plan, answer=answer, person=person, asked_through=asked_through)
 
 
-def may_not_approve(world: StageContext, person: Person, incident: Incident, plan: Plan) -> str:
+def may_not_approve(context: StageContext, person: Person, incident: Incident, plan: Plan) -> str:
     """Return why this person may reject but not approve, in sentences, or nothing."""
     if only_replayed := _only_replayed(incident, plan):
         return only_replayed
-    barred = may_not_decide(world, person, plan, answer=Choice.APPROVE, asked_through=_asked_through(incident))
+    barred = may_not_decide(context, person, plan, answer=Choice.APPROVE, asked_through=_asked_through(incident))
     if barred:
         return f"{barred}. Ask somebody else."
     if incident.approvals is not None and incident.approvals.over_budget:
         return f"It would break a budget: {incident.approvals.over_budget}."
-    if has_approved(world, person, incident):
+    if has_approved(context, person, incident):
         return "You approved this plan. Another person has to approve it too."
-    frozen = open_freezes(world, incident, plan)
+    frozen = open_freezes(context, incident, plan)
     return f"The{refusal_text(frozen[0])[3:]}." if frozen else ""
 
 
-def has_approved(world: StageContext, person: Person, incident: Incident) -> bool:
+def has_approved(context: StageContext, person: Person, incident: Incident) -> bool:
     """Whether an approval of this person stands beside which others are needed."""
     given = incident.approvals.given if incident.approvals is not None else ()
     if not person.verified:
         return bool(person.who) and any(not a.verified for a in given)
-    approver = world.rules.policy.approver(person.channel, person.who)
+    approver = context.rules.policy.approver(person.channel, person.who)
     return approver is not None and any(a.verified and a.name == approver.name for a in given)
 
 
-def open_freezes(world: StageContext, incident: Incident, plan: Plan) -> tuple[FrozenSpan, ...]:
+def open_freezes(context: StageContext, incident: Incident, plan: Plan) -> tuple[FrozenSpan, ...]:
     """Return the freeze windows that stop an approval now, and whose glass nobody broke for this plan."""
     given = incident.approvals.given if incident.approvals is not None else ()
     broken = {name for approval in given for name in approval.breaks}
-    now = world.now_for(incident)
-    return tuple(span for span in stopping_freezes(world, plan, now) if span.name not in broken)
+    now = context.now_for(incident)
+    return tuple(span for span in stopping_freezes(context, plan, now) if span.name not in broken)
 
 
-def may_break_glass(world: StageContext, person: Person, incident: Incident, plan: Plan) -> bool:
+def may_break_glass(context: StageContext, person: Person, incident: Incident, plan: Plan) -> bool:
     """Whether this person may approve in spite of the freeze windows that stop others, or say so of their approval."""
-    policy = world.rules.policy
+    policy = context.rules.policy
     approver = policy.approver(person.channel, person.who) if person.verified else None
-    frozen = open_freezes(world, incident, plan)
-    barred = may_not_decide(world, person, plan, answer=Choice.APPROVE, asked_through=_asked_through(incident))
+    frozen = open_freezes(context, incident, plan)
+    barred = may_not_decide(context, person, plan, answer=Choice.APPROVE, asked_through=_asked_through(incident))
     may = incident.may_change and not barred
     return bool(frozen) and may and all(policy.member(span.break_glass, approver) for span in frozen)
 
@@ -101,13 +101,13 @@ NOT_PROVEN = (
 )
 
 
-def may_not_operate(world: StageContext, person: Person) -> str:
+def may_not_operate(context: StageContext, person: Person) -> str:
     """Return why this person may not turn the kill switch nor deliver a dead letter again, or nothing.
 
     The operator of this machine may; a verified person must stand among the approvers of the policy.
     """
     if not person.verified:
-        return "" if world.local and person.who else NOT_PROVEN
-    policy = world.rules.policy
+        return "" if context.local and person.who else NOT_PROVEN
+    policy = context.rules.policy
     named = policy.approver(person.channel, person.who) is not None
     return "" if named else policy.bars(person.channel, person.who, "")

@@ -50,7 +50,7 @@ def operator_of(console: PageContext, person: Person) -> Person:
         DependencyFailed: The cluster could not be asked.
     """
     person = speaker_of(console, person)
-    barred = may_not_operate(console.world, person)
+    barred = may_not_operate(console.context, person)
     if barred:
         raise PolicyRefused(
             "nothing was done", why=barred, hint="ask an approver, or have yourself added to policy.toml"

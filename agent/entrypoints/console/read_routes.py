@@ -54,10 +54,10 @@ class Row(Value):
     waits: bool
 
 
-def list_context(world: StageContext, asked: Asked, now: datetime) -> dict[str, Any]:
+def list_context(context: StageContext, asked: Asked, now: datetime) -> dict[str, Any]:
     """Return the template's variables: what a search found; without one, the open incidents and a page of ended."""
-    waiting, unlooked = _waiting(world, asked)
-    listed = _searched(world, asked) if asked.search.narrow else _by_state(world, asked, waiting, now)
+    waiting, unlooked = _waiting(context, asked)
+    listed = _searched(context, asked) if asked.search.narrow else _by_state(context, asked, waiting, now)
     rows = sorted((row_of(i, now) for i in listed.incidents), key=_order)
     open_count = sum(not row.incident.ended for row in rows)
     return {
@@ -69,7 +69,7 @@ def list_context(world: StageContext, asked: Asked, now: datetime) -> dict[str, 
         "cut": open_count == OPEN_SHOWN,
         "asked": asked,
         "service": asked.service,
-        "services": _services(world, rows),
+        "services": _services(context, rows),
         "classes": sorted(TROUBLES),
         "day": DAY,
         "open_only": asked.open_only,
@@ -81,11 +81,11 @@ def list_context(world: StageContext, asked: Asked, now: datetime) -> dict[str, 
     }
 
 
-def _by_state(world: StageContext, asked: Asked, waiting: tuple[Incident, ...], now: datetime) -> FoundIncidents:
-    still_open = () if asked.before else _open_shown(world, asked, waiting, now)
+def _by_state(context: StageContext, asked: Asked, waiting: tuple[Incident, ...], now: datetime) -> FoundIncidents:
+    still_open = () if asked.before else _open_shown(context, asked, waiting, now)
     if asked.open_only:
         return FoundIncidents(incidents=still_open, further_before=None, looked=len(still_open))
-    looked = _named(world, asked)
+    looked = _named(context, asked)
     every_ended = tuple(i for i in looked.incidents if i.ended)
     ended = every_ended[:ENDED_SHOWN]
     further = ended[-1].opened_at if len(every_ended) > ENDED_SHOWN else looked.further_before
@@ -95,15 +95,15 @@ def _by_state(world: StageContext, asked: Asked, waiting: tuple[Incident, ...], 
 
 
 def _open_shown(
-    world: StageContext, asked: Asked, waiting: tuple[Incident, ...], now: datetime
+    context: StageContext, asked: Asked, waiting: tuple[Incident, ...], now: datetime
 ) -> tuple[Incident, ...]:
     """Return the open incidents: first those that wait for an answer, then the newest."""
-    found = _named(world, asked, open_only=True).incidents
+    found = _named(context, asked, open_only=True).incidents
     every = {i.id: i for i in (*found, *waiting) if not i.ended}
     return tuple(sorted(every.values(), key=lambda incident: _order(row_of(incident, now)))[:OPEN_SHOWN])
 
 
-def _waiting(world: StageContext, asked: Asked) -> tuple[tuple[Incident, ...], str]:
+def _waiting(context: StageContext, asked: Asked) -> tuple[tuple[Incident, ...], str]:
     """Return the incidents of any age that wait for a person, and why they could not be looked up, if so.
 
     The rest of the page is shown without it: in Firestore the question has an index of its own, which may be missing.
@@ -111,18 +111,18 @@ def _waiting(world: StageContext, asked: Asked) -> tuple[tuple[Incident, ...], s
     if asked.before or asked.search.narrow:
         return (), ""
     try:
-        found = [_named(world, asked, waits_in=phase).incidents for phase in (Phase.ASKED, Phase.ESCALATED)]
+        found = [_named(context, asked, waits_in=phase).incidents for phase in (Phase.ASKED, Phase.ESCALATED)]
     except DependencyFailed as error:
         return (), str(error)
     return (*found[0], *found[1]), ""
 
 
-def _searched(world: StageContext, asked: Asked) -> FoundIncidents:
-    return _named(world, asked, open_only=asked.open_only, limit=ENDED_SHOWN)
+def _searched(context: StageContext, asked: Asked) -> FoundIncidents:
+    return _named(context, asked, open_only=asked.open_only, limit=ENDED_SHOWN)
 
 
 def _named(
-    world: StageContext,
+    context: StageContext,
     asked: Asked,
     *,
     open_only: bool = False,
@@ -132,18 +132,18 @@ def _named(
     """Look a service up by its whole name, which the store can; where nothing has it, by a part of it."""
     query = Query(open_only=open_only, waits_in=waits_in, before=asked.before)
     if not asked.service:
-        return find_incidents(world.store, asked.search, query, limit=limit)
-    found = find_incidents(world.store, asked.search, query.with_(service=asked.service), limit=limit)
-    watched = world.rules.services.watched(asked.service) is not None
+        return find_incidents(context.store, asked.search, query, limit=limit)
+    found = find_incidents(context.store, asked.search, query.with_(service=asked.service), limit=limit)
+    watched = context.rules.services.watched(asked.service) is not None
     if found.looked or watched:
         return found
     part = asked.service.casefold()
-    wide = find_incidents(world.store, asked.search, query, limit=LOOKED_THROUGH)
+    wide = find_incidents(context.store, asked.search, query, limit=LOOKED_THROUGH)
     return wide.with_(incidents=tuple(i for i in wide.incidents if part in i.service.casefold())[:limit])
 
 
-def _services(world: StageContext, rows: list["Row"]) -> list[str]:
-    watched = {service.name for service in world.rules.services.services}
+def _services(context: StageContext, rows: list["Row"]) -> list[str]:
+    watched = {service.name for service in context.rules.services.services}
     return sorted(watched | {row.incident.service for row in rows})
 
 
@@ -187,23 +187,23 @@ def add_pages(app: Flask, console: PageContext) -> None:
     @app.get("/")
     @app.get("/incidents")
     def incidents() -> Response:
-        person, now = who_asks(console), console.world.clock.now()
-        context = list_context(console.world, _asked(), now)
+        person, now = who_asks(console), console.context.clock.now()
+        context = list_context(console.context, _asked(), now)
         return page(console, "list.html", person, now, moving=context.pop("moving"), **context)
 
     @app.get("/incidents/<incident_id>")
     def incident(incident_id: str) -> Response:
         person = who_asks(console)
         found = incident_or_404(console, incident_id)
-        now = max(console.world.clock.now(), found.phase_at)
+        now = max(console.context.clock.now(), found.phase_at)
         live = console.live.of(found, now)
-        context = incident_context(console.world, found, viewer_of(console, person), now)
+        context = incident_context(console.context, found, viewer_of(console, person), now)
         context |= {"live": live, "mark": mark_of(found, live, now)}
         context["acts"] = command_forms(console, person, found)
         moving = moves(found, now)
         follows = moving and request.args.get("still") != "1"
         # a hundred incidents are read for them, which is too much every few seconds
-        context["similar"] = () if follows else similar_views(console.world, found)
+        context["similar"] = () if follows else similar_views(console.context, found)
         response = page(console, "incident.html", person, now, moving=moving, **context)
         if follows:
             response.headers[FOLLOWS] = "1"
@@ -213,9 +213,9 @@ def add_pages(app: Flask, console: PageContext) -> None:
     def plan(plan_id: str) -> Response:
         person = who_asks(console)
         found = plan_or_404(console, plan_id)
-        incident = console.world.store.load(found.incident)
-        now = max(console.world.clock.now(), incident.phase_at)
-        context = plan_context(console.world, incident, found, viewer_of(console, person), now)
+        incident = console.context.store.load(found.incident)
+        now = max(console.context.clock.now(), incident.phase_at)
+        context = plan_context(console.context, incident, found, viewer_of(console, person), now)
         return page(console, "plan.html", person, now, **context)
 
 
@@ -246,9 +246,9 @@ def _day(text: str) -> datetime | None:
     return datetime.combine(date.fromisoformat(text), time.min, UTC) if text else None
 
 
-def similar_views(world: StageContext, incident: Incident) -> tuple[SimilarIncident, ...]:
+def similar_views(context: StageContext, incident: Incident) -> tuple[SimilarIncident, ...]:
     """Return earlier incidents with the same cause and what helped, for the partial ``_similar.html``."""
-    return tuple(what_helped(earlier) for earlier in similar_earlier(world.store, incident))
+    return tuple(what_helped(earlier) for earlier in similar_earlier(context.store, incident))
 
 
 _TYPES = {
@@ -266,13 +266,13 @@ def add_report(app: Flask, console: PageContext) -> None:
         """Download the report of an incident."""
         who_asks(console)
         found = incident_or_404(console, incident_id)
-        records, kind = console.world.service_records, ReportFormat(form)
+        records, kind = console.context.service_records, ReportFormat(form)
         draft = incident_report(
             found,
-            console.world.store.timeline(found.id),
+            console.context.store.timeline(found.id),
             seen=records.service_record(found.service) if records is not None else None,
             console_url=console.settings.public_url,
-            now=max(console.world.clock.now(), found.phase_at),
+            now=max(console.context.clock.now(), found.phase_at),
         )
         response = Response(written(draft, kind), content_type=_TYPES[kind])
         response.headers["Content-Disposition"] = f'attachment; filename="incident-{found.id}.{form}"'

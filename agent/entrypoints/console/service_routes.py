@@ -12,17 +12,17 @@ from agent.presentation.service_view import SHOWN_INCIDENTS, ServiceView
 from agent.stages.shared.service_view import view_service
 
 
-def service_view(world: StageContext, service: Service) -> ServiceView:
+def service_view(context: StageContext, service: Service) -> ServiceView:
     """Return what is known of a service; described only where this process may."""
-    records = world.service_records
-    describes = world.owner is Owner.DECIDE  # in the cloud the console reads databases and nothing else
+    records = context.service_records
+    describes = context.owner is Owner.DECIDE  # in the cloud the console reads databases and nothing else
     return view_service(
         service,
-        world.platform_of(service.name) if describes else None,
+        context.platform_of(service.name) if describes else None,
         record=records.service_record(service.name) if records is not None else None,
-        incidents=world.store.incidents(Query(service=service.name, limit=SHOWN_INCIDENTS)),
-        redact=world.rules.redact,
-        price=world.rules.fits.cost_usd_per_h if describes else _unknown,
+        incidents=context.store.incidents(Query(service=service.name, limit=SHOWN_INCIDENTS)),
+        redact=context.rules.redact,
+        price=context.rules.fits.cost_usd_per_h if describes else _unknown,
     )
 
 
@@ -35,6 +35,6 @@ def add_service_list(app: Flask, console: PageContext) -> None:
 
     @app.get("/services")
     def services() -> Response:
-        person, now = who_asks(console), console.world.clock.now()
-        views = [service_view(console.world, service) for service in console.world.rules.services.services]
+        person, now = who_asks(console), console.context.clock.now()
+        views = [service_view(console.context, service) for service in console.context.rules.services.services]
         return page(console, "services.html", person, now, views=views, drift_line=drift_line)

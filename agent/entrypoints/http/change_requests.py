@@ -72,7 +72,7 @@ def ask(headers: Mapping[str, str], body: bytes, service: DecideService, authent
     )
 
     def record() -> Incident:
-        return request_change(service.world, asked)
+        return request_change(service.context, asked)
 
     def work() -> Incident:
         # who was given a shared token may send it on; a request that is open is found again, whoever repeats it
@@ -94,7 +94,7 @@ def withdraw(
 
     def work() -> Incident:
         person = Person(who=principal.who, channel=principal.channel, verified=True)
-        return withdraw_request(service.world, sent.request, person, why=sent.why)
+        return withdraw_request(service.context, sent.request, person, why=sent.why)
 
     return json_response(shown(service.workers.within(service.answer_s, work)))
 

@@ -115,7 +115,7 @@ def _pagerduty(headers: Mapping[str, str], body: bytes, service: DecideService) 
         return _received(f"{event.kind} changes nothing here")
     try:
         service.workers.within(
-            service.answer_s, lambda: _once(service, event.signed, lambda: carry_out(service.world, asked))
+            service.answer_s, lambda: _once(service, event.signed, lambda: carry_out(service.context, asked))
         )
     except NotRecorded:
         raise
@@ -145,18 +145,18 @@ def _take_back(service: DecideService, press: Press, is_awaited: Callable[[], bo
         raise NotRecorded(
             f"request {press.request!r} was not taken back", why="it took longer than Slack waits", hint="press again"
         )
-    world, person = service.world, Person(who=press.user, channel=Channel.SLACK, verified=True)
-    return withdraw_request(world, press.request, person, why="")
+    context, person = service.context, Person(who=press.user, channel=Channel.SLACK, verified=True)
+    return withdraw_request(context, press.request, person, why="")
 
 
 def _answer_sweep(service: DecideService, press: Press, answer: Choice, is_awaited: Callable[[], bool]) -> object:
-    asked = asked_sweep(service.world, press.sweep)
+    asked = asked_sweep(service.context, press.sweep)
     if not asked.waits:
         _collapse(service, press, asked)  # answered elsewhere meanwhile; the refusal says by whom
     word = SweepAnswer(
         sweep=press.sweep, answer=answer, by=Person(who=press.user, channel=Channel.SLACK, verified=True)
     )
-    done = answer_sweep(service.world, word, is_awaited=is_awaited)
+    done = answer_sweep(service.context, word, is_awaited=is_awaited)
     if not done.waits:
         _collapse(service, press, done)
     if press.reply_to is not None:
@@ -171,8 +171,8 @@ def _collapse(service: DecideService, press: Press, done: AskedSweep) -> None:
     """Take the buttons off the message of a load measurement that was answered, for everybody."""
     if press.reply_to is None:
         return
-    said = answer_text(service.world, done)
-    message = sweep_message(done.sweep, redact=service.world.rules.redact, console_url="", answered=said)
+    said = answer_text(service.context, done)
+    message = sweep_message(done.sweep, redact=service.context.rules.redact, console_url="", answered=said)
     service.replace(press.reply_to, message)
 
 
@@ -202,12 +202,12 @@ def _decision_request(received: WebhookDecision, answer_s: float) -> DecisionReq
 
 def _record(service: DecideService, signed: Signed, word: DecisionRequest) -> Decision | Vote:
     """Use the request up, then decide."""
-    return _once(service, signed, lambda: plan_to_decision(service.world, word))
+    return _once(service, signed, lambda: plan_to_decision(service.context, word))
 
 
 def _once(service: DecideService, signed: Signed, work: Callable[[], T]) -> T:
     """Use the request up, then do it; where the stores fail in between, the request may be sent again."""
-    control = service.world.control_store()
+    control = service.context.control_store()
     if not control.use_once(signed.once, at=service.clock.now(), until=signed.until):
         raise Replayed("the request was not taken", why="it was used before", hint="send a new one, with a new id")
     try:

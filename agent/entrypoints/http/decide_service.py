@@ -87,7 +87,7 @@ class DecideService:
     """What the deciding function is made of.
 
     Attributes:
-        world: Of the owner `decide`.
+        context: Of the owner `decide`.
         clock: The machine's own; asking the store for the time would let a store that hangs hold up the check.
         slack_secret: The app's signing secret; None refuses every press.
         webhook_secrets: By identity.
@@ -100,7 +100,7 @@ class DecideService:
         read_s: How long they wait for the store, seconds.
     """
 
-    world: StageContext
+    context: StageContext
     clock: Clock
     slack_secret: bytes | None = None
     webhook_secrets: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
@@ -120,17 +120,19 @@ def until(answer_s: float) -> Callable[[], bool]:
     return lambda: time.monotonic() < ends
 
 
-def open_decide_service(settings: Settings, world: StageContext, *, review: TokenReview | None = None) -> DecideService:
+def open_decide_service(
+    settings: Settings, context: StageContext, *, review: TokenReview | None = None
+) -> DecideService:
     """Return the service of an installation; without secrets in the settings it refuses everything.
 
     Args:
         settings: The installation.
-        world: Of the owner `decide`.
+        context: Of the owner `decide`.
         review: Asks the cluster about its own tokens, where the agent lives in one.
     """
     words = slack_reply()
     return DecideService(
-        world=world,
+        context=context,
         clock=machine_clock(),
         slack_secret=slack_secret(settings),
         webhook_secrets=decider_secrets(settings),

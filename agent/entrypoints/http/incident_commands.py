@@ -67,7 +67,7 @@ def command(
     )
 
     def do() -> Incident:
-        return carry_out(service.world, asked)
+        return carry_out(service.context, asked)
 
     def work() -> Incident:
         # a decision uses its token up, and so does whatever came with a token that others may have; the rest repeats

@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Value)
 
 def use_token_once(service: DecideService, principal: Principal, act: str, work: Callable[[], T]) -> T:
     """Use the token up for this act, then do it; what came to nothing may be tried again with the same token."""
-    use, control = principal.use(act), service.world.control_store()
+    use, control = principal.use(act), service.context.control_store()
     if not control.use_once(use.once, at=service.clock.now(), until=use.until):
         raise Replayed(
             "the request was not taken",
@@ -38,7 +38,7 @@ def use_token_once(service: DecideService, principal: Principal, act: str, work:
 
 def require_approver(service: DecideService, principal: Principal) -> None:
     """Refuse whom the policy names for nothing."""
-    policy = service.world.rules.policy
+    policy = service.context.rules.policy
     if policy.approver(principal.channel, principal.who) is None:
         raise PolicyRefused(
             "the request was refused",

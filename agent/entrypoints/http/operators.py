@@ -196,7 +196,7 @@ def _add_sweeps(web: Flask, service: DecideService, look: Callable[..., Response
 
 
 def _add_standing(web: Flask, service: DecideService, look: Callable[..., Response]) -> None:
-    context = service.world
+    context = service.context
 
     @web.get("/kill-switch")
     def kill_switch() -> Response:
@@ -216,7 +216,7 @@ def _add_standing(web: Flask, service: DecideService, look: Callable[..., Respon
 
 
 def _add_lists(web: Flask, service: DecideService, look: Callable[..., Response]) -> None:
-    context = service.world
+    context = service.context
 
     @web.get("/incidents")
     def incidents() -> Response:
@@ -254,12 +254,12 @@ def _add_lists(web: Flask, service: DecideService, look: Callable[..., Response]
 def _changes(service: DecideService, name: str, asked: ChangesQuery) -> dict[str, Any]:
     """Return when changes began recently, of a service and over all."""
     since = max(asked.since, service.clock.now() - FARTHEST_BACK)
-    return service.world.control_store().limits(_service_name(name), since).model_dump(mode="json")
+    return service.context.control_store().limits(_service_name(name), since).model_dump(mode="json")
 
 
 def _seen(service: DecideService, name: str) -> dict[str, Any] | None:
     """Return what was seen of a service; nothing where it was never seen."""
-    records = service.world.service_records
+    records = service.context.service_records
     found = records.service_record(_service_name(name)) if records is not None else None
     return found.model_dump(mode="json") if found is not None else None
 
@@ -296,7 +296,8 @@ def _decide(
     )
     act = f"{word.plan} withdraw" if sent.withdraw else word.plan
     recorded = service.workers.within(
-        service.answer_s, lambda: use_token_once(service, principal, act, lambda: plan_to_decision(service.world, word))
+        service.answer_s,
+        lambda: use_token_once(service, principal, act, lambda: plan_to_decision(service.context, word)),
     )
     return json_response(_shown(recorded))
 
@@ -305,9 +306,9 @@ def _turn(headers: Mapping[str, str], body: bytes, service: DecideService, authe
     sent = read_body(KillSwitchBody, headers, body)
     principal = authenticator.principal(headers, sent.assertion)
     require_approver(service, principal)
-    store, control = service.world.store, service.world.control_store()
+    store, control = service.context.store, service.context.control_store()
 
-    why = service.world.rules.redact(sent.why)
+    why = service.context.rules.redact(sent.why)
 
     def turn() -> KillSwitch:
         return set_kill_switch(store, control, on=sent.on, by=principal.who, why=why, at=service.clock.now())
@@ -323,11 +324,11 @@ def _turn(headers: Mapping[str, str], body: bytes, service: DecideService, authe
 
 def _incidents(service: DecideService, asked: IncidentsQuery) -> tuple[Incident, ...]:
     query = Query.model_validate(asked.model_dump() | {"limit": min(asked.limit, LIST_LIMIT)})
-    return service.world.store.incidents(query)
+    return service.context.store.incidents(query)
 
 
 def _record(service: DecideService, piece: AuditQuery) -> tuple[AuditRow, ...]:
-    return service.world.control_store().audit(piece.limit, before=piece.before)
+    return service.context.control_store().audit(piece.limit, before=piece.before)
 
 
 def _asked(form: type[F], query: bytes) -> F:

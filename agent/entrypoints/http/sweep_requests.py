@@ -68,18 +68,18 @@ def answer(
     is_awaited = until(service.answer_s)
 
     def record() -> AskedSweep:
-        return answer_sweep(service.world, word, is_awaited=is_awaited)
+        return answer_sweep(service.context, word, is_awaited=is_awaited)
 
     done = service.workers.within(
         service.answer_s, lambda: use_token_once(service, principal, sent.sweep, record), what="nothing was recorded"
     )
-    tell_sweep(service.world, sent.sweep)
+    tell_sweep(service.context, sent.sweep)
     return json_response(shown(done))
 
 
 def waiting(service: DecideService) -> list[dict[str, Any]]:
     """Return what was asked for recently."""
-    return [shown(each) for each in asked_sweeps(service.world)]
+    return [shown(each) for each in asked_sweeps(service.context)]
 
 
 def shown(asked: AskedSweep) -> dict[str, Any]:

@@ -18,14 +18,7 @@ from agent.errors import InputRejected
 def add_resources(
     server: MCPServer, services: ServiceTools, incidents: IncidentTools, *, redact: Callable[[str], str]
 ) -> None:
-    """Add the resources to a server.
-
-    Args:
-        server: It gets them.
-        services: Shows services.
-        incidents: Shows incidents.
-        redact: Takes secrets out of a text.
-    """
+    """Add the resources to a server."""
 
     def read(work: Callable[[], BaseModel | dict[str, Any]]) -> str:
         try:

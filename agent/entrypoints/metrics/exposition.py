@@ -33,7 +33,7 @@ class Sources:
     """What an exposition is made from.
 
     Attributes:
-        world: The ports; the stores are read.
+        context: The ports; the stores are read.
         history: The counters.
         stopped: Why no change may begin, or that nobody knows; empty where changes may begin.
         queue_age_s: Age of the oldest waiting message; None where the bus does not say.
@@ -41,7 +41,7 @@ class Sources:
         dead_letters: How many there are; None where that is not known here.
     """
 
-    world: StageContext
+    context: StageContext
     history: History
     stopped: Callable[[], str]
     queue_age_s: Callable[[], float | None] = _unknown
@@ -59,7 +59,7 @@ def exposition(sources: Sources, accept: str = "") -> tuple[bytes, str]:
     Raises:
         DependencyFailed: A store did not answer; half an exposition would look like a drop.
     """
-    still_open = sources.history.read(sources.world.clock.now())
+    still_open = sources.history.read(sources.context.clock.now())
     registry = CollectorRegistry()
     registry.register(_Families(list(_present(sources, still_open))))
     if sources.history.complete:
@@ -77,16 +77,16 @@ class _Families(Collector):
 
 
 def _present(sources: Sources, still_open: OpenIncidents) -> Iterator[Metric]:
-    world = sources.world
+    context = sources.context
     yield _family(catalogue.TRUNCATED, {(): float(still_open.truncated)})
-    yield from _incidents(still_open.incidents, now=world.clock.now(), watched=_watched(world))
+    yield from _incidents(still_open.incidents, now=context.clock.now(), watched=_watched(context))
     age_s, letters = sources.queue_age_s(), sources.dead_letters()
     if age_s is not None:
         yield _family(catalogue.QUEUE_AGE, {(): age_s})
     yield _family(catalogue.QUEUE, {(name.removesuffix("-sub"),): count for name, count in sources.waiting().items()})
     if letters is not None:
         yield _family(catalogue.DEAD_LETTERS, {(): letters})
-    yield _family(catalogue.DRIFT, dict(_drift(world)))
+    yield _family(catalogue.DRIFT, dict(_drift(context)))
     yield _family(catalogue.KILL_SWITCH, {(): float(bool(sources.stopped()))})
     yield _family(catalogue.COUNTED, {(): float(sources.history.complete)})
 
@@ -110,17 +110,17 @@ def _incidents(found: Iterable[Incident], *, now: datetime, watched: frozenset[s
     yield _family(catalogue.WAITING_S, {(): max(asked, default=0.0)})
 
 
-def _drift(world: StageContext) -> Iterator[tuple[tuple[str, ...], float]]:
-    if world.service_records is None:
+def _drift(context: StageContext) -> Iterator[tuple[tuple[str, ...], float]]:
+    if context.service_records is None:
         return
-    for service in sorted(_watched(world)):
-        record = world.service_records.service_record(service)
+    for service in sorted(_watched(context)):
+        record = context.service_records.service_record(service)
         if record is not None:
             yield (service,), len(record.drift)
 
 
-def _watched(world: StageContext) -> frozenset[str]:
-    return frozenset(service.name for service in world.rules.services.services)
+def _watched(context: StageContext) -> frozenset[str]:
+    return frozenset(service.name for service in context.rules.services.services)
 
 
 def _family(metric: catalogue.Metric, values: Mapping[tuple[str, ...], float]) -> GaugeMetricFamily:

@@ -1,1 +1,1 @@
-"""The monitor of a server on this machine."""
+"""The monitors: of a server on this machine, and of the workloads of a cluster."""

@@ -100,7 +100,7 @@ class HostMonitor:
             threading.Thread(target=self._run, args=(self.look, lambda: STEP_S), name="host-monitor", daemon=True),
             threading.Thread(target=self._run, args=(self.check, self._pause), name="health_check", daemon=True),
         )
-        self.page: State | None = None
+        self.state: State | None = None
         self.last_check: CheckResult | None = None
         self.last_line = ""
 
@@ -120,27 +120,27 @@ class HostMonitor:
 
         An end is told whatever was printed before it, and also where the log cannot be read.
         """
-        page = self.page = self._platform.settled(self._service)
-        for start in page.starts[-2:] if self._ours else page.starts[-1:]:  # somebody else's starts share one file
+        state = self.state = self._platform.settled(self._service)
+        for start in state.starts[-2:] if self._ours else state.starts[-1:]:  # somebody else's starts share one file
             try:
                 self._follow(start, over=start.stage is Stage.ENDED)
             except SreError as error:
                 log.warning("watch.log_not_read", error=str(error))
-        for start in page.starts:
+        for start in state.starts:
             over = start.stage is Stage.ENDED and not start.on_purpose
             if over and not self._reported.get(start.mark, "end"):
                 self._tell([self._ended(start)])
                 self._reported.keep(start.mark, end=True)
-        self._again_for_people(page)
+        self._again_for_people(state)
 
     def check(self) -> None:
         """Check once whether the server serves, where one is on record."""
-        if self.page is not None:
-            self._check(self.page)
+        if self.state is not None:
+            self._check(self.state)
 
     def _pause(self) -> float:
         """Seconds until the next check; soon where the last one found no health, or nothing was to be checked yet."""
-        if self.page is None:
+        if self.state is None:
             return STEP_S
         missed = self.last_check is not None and self.last_check.missed
         return RECHECK_S if missed else CHECK_S
@@ -205,9 +205,9 @@ class HostMonitor:
         says, end = f"{start.revision}: {start.says}", end_of(code=start.exit_code)
         return self._signal(start, key, Source.PLATFORM_LOG, says, severity="ERROR", end=end)
 
-    def _check(self, page: State) -> None:
-        found = self.last_check = self._doctor.check(self._service, page)
-        start = page.newest
+    def _check(self, state: State) -> None:
+        found = self.last_check = self._doctor.check(self._service, state)
+        start = state.newest
         if found is None or start is None:
             self._open = {}
             return
@@ -276,9 +276,9 @@ class HostMonitor:
         for signal in signals:
             signal_to_incident(self._app.contexts[Owner.INTAKE], signal)
 
-    def _again_for_people(self, page: State) -> None:
+    def _again_for_people(self, state: State) -> None:
         """Start a dead server again, once, when a person has said that what only a person could do is done."""
-        if page.newest is None or page.newest.stage is not Stage.ENDED:
+        if state.newest is None or state.newest.stage is not Stage.ENDED:
             return
         for incident in self._app.store.incidents(Query(run=LIVE, service=self._service, open_only=True)):
             plan = incident.plan

@@ -49,9 +49,9 @@ class OutputRelay:
         self._reader_left = False
         self._thread = threading.Thread(target=self._run, name="output_relay", daemon=True)
 
-    def skip(self, page: State, *, newest_too: bool) -> None:
+    def skip(self, state: State, *, newest_too: bool) -> None:
         """Leave out what was printed before this watch: earlier starts, and the newest one where it was taken over."""
-        for start in page.starts if newest_too else page.starts[:-1]:
+        for start in state.starts if newest_too else state.starts[:-1]:
             self._offsets[start.mark] = _size(self._path_of(start))
 
     def start(self) -> None:
@@ -72,10 +72,10 @@ class OutputRelay:
 
     def _not_taken(self) -> list[tuple[int, Path]]:
         """Return how many bytes of each log nobody took; none where the reader has left."""
-        page = self._state()
-        if page is None or self._reader_left:
+        state = self._state()
+        if state is None or self._reader_left:
             return []
-        logs = [(self._offsets.get(start.mark, 0), self._path_of(start)) for start in page.starts]
+        logs = [(self._offsets.get(start.mark, 0), self._path_of(start)) for start in state.starts]
         return [(_size(path) - at, path) for at, path in logs if _size(path) > at]
 
     def _run(self) -> None:
@@ -95,11 +95,11 @@ class OutputRelay:
 
     def _look(self) -> bool:
         """Pass on what is new; return whether there was anything."""
-        page = self._state()
-        if page is None or not self._ready():
+        state = self._state()
+        if state is None or not self._ready():
             return False
         moved = False
-        for start in page.starts:
+        for start in state.starts:
             moved = self._pass_on(start) or moved
         return moved
 

@@ -20,6 +20,7 @@ from agent.entrypoints.operator_client.protocol import (
     OperatorChange,
     OperatorClient,
     OperatorCommand,
+    OperatorDecision,
     RecordedDecision,
     now,
 )
@@ -44,39 +45,12 @@ class LocalClient:
     def __init__(self, app: App) -> None:
         self._app = app
 
-    def decide(
-        self,
-        plan: str,
-        answer: Choice,
-        *,
-        by: str | None,
-        why: str,
-        plan_digest: str | None = None,
-        break_glass: bool = False,
-    ) -> RecordedDecision:
+    def decide(self, asked: OperatorDecision) -> RecordedDecision:
         """Run the stage here; see the protocol."""
-        if answer is Choice.APPROVE and plan_digest is None:
-            self._refuse_unseen(plan)
-        word = DecisionRequest(
-            plan=plan,
-            answer=answer,
-            by=Person(who=by or user_name(), channel=Channel.COMMAND_LINE, verified=False),
-            why=why,
-            plan_digest=plan_digest,
-            break_glass=break_glass,
-        )
-        return _recorded(plan_to_decision(self._app.contexts[Owner.DECIDE], word))
-
-    def withdraw_approval(self, plan: str, *, by: str | None, why: str) -> RecordedDecision:
-        """Run the stage here; see the protocol."""
-        word = DecisionRequest(
-            plan=plan,
-            answer=Choice.REJECT,
-            by=Person(who=by or user_name(), channel=Channel.COMMAND_LINE, verified=False),
-            why=why,
-            withdraw=True,
-        )
-        return _recorded(plan_to_decision(self._app.contexts[Owner.DECIDE], word))
+        if asked.answer is Choice.APPROVE and asked.plan_digest is None:
+            self._refuse_unseen(asked.plan)
+        request = DecisionRequest(**(dict(asked) | {"by": _person(asked.by)}))
+        return _recorded(plan_to_decision(self._app.contexts[Owner.DECIDE], request))
 
     def _refuse_unseen(self, plan: str) -> None:
         """Refuse to approve what an AI client asked for without its digest: a person shows with it that they looked."""
@@ -107,15 +81,11 @@ class LocalClient:
 
     def withdraw(self, request: str, *, by: str | None, why: str) -> Incident:
         """Run the stage here; see the protocol."""
-        context = self._app.contexts[Owner.DECIDE]
-        person = Person(who=by or user_name(), channel=Channel.COMMAND_LINE, verified=False)
-        return withdraw_request(context, request, person, why=why)
+        return withdraw_request(self._app.contexts[Owner.DECIDE], request, _person(by), why=why)
 
     def command(self, asked: OperatorCommand) -> Incident:
         """Run the stage here; see the protocol."""
-        who, wanted = asked.by or user_name(), dict(asked)
-        del wanted["by"]
-        request = CommandRequest(**wanted, by=Person(who=who, channel=Channel.COMMAND_LINE, verified=False))
+        request = CommandRequest(**(dict(asked) | {"by": _person(asked.by)}))
         return carry_out(self._app.contexts[Owner.DECIDE], request)
 
     def turn(self, *, on: bool, by: str | None, why: str) -> KillSwitch:
@@ -168,6 +138,11 @@ class LocalClient:
     def databases_apart(self) -> str:
         """Compare the databases of this machine."""
         return pairing_fault(self._app.contexts[Owner.DECIDE])
+
+
+def _person(by: str | None) -> Person:
+    """Whoever sits at this machine, by the name that they give."""
+    return Person(who=by or user_name(), channel=Channel.COMMAND_LINE, verified=False)
 
 
 def _recorded(made: Decision | Vote) -> RecordedDecision:

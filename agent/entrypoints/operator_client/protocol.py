@@ -33,6 +33,26 @@ class RecordedDecision(Value):
     withdrawn: bool = False
 
 
+class OperatorDecision(Value):
+    """What the operator of this process answers to a plan.
+
+    Attributes:
+        by: The name of ``--by``; the operator's own when None.
+        why: The reason, for a rejection and for a broken freeze window.
+        plan_digest: The digest that was shown with the plan, or its beginning; another plan of that name is refused.
+        break_glass: Whether it is approved in spite of a freeze window.
+        withdraw: Whether an approval is taken back that needs more of them; the answer does not matter then.
+    """
+
+    plan: str
+    answer: Choice
+    by: str | None = None
+    why: str = ""
+    plan_digest: str | None = None
+    break_glass: bool = False
+    withdraw: bool = False
+
+
 class OperatorChange(DesiredChange):
     """A change that the operator of this process wants.
 
@@ -60,36 +80,14 @@ class OperatorCommand(DesiredCommand):
 class OperatorClient(Protocol):
     """What the command line may ask for."""
 
-    def decide(
-        self,
-        plan: str,
-        answer: Choice,
-        *,
-        by: str | None,
-        why: str,
-        plan_digest: str | None = None,
-        break_glass: bool = False,
-    ) -> RecordedDecision:
-        """Record an answer to a plan; with the digest that was shown, or its beginning, to that very plan.
-
-        With ``break_glass`` in spite of a freeze window, for the reason ``why``.
+    def decide(self, asked: OperatorDecision) -> RecordedDecision:
+        """Record an answer to a plan, or take an approval back.
 
         Raises:
             InputRejected: There is no such plan, or ``by`` is no way to say who one is here.
-            PolicyRefused: It cannot be decided now; the message says what to do.
+            PolicyRefused: It cannot be decided now, or this person gave no approval that stands; with what to do.
             StateConflict: Somebody was faster.
             DependencyFailed: It is not recorded, or nobody knows; the message says which.
-        """
-        ...
-
-    def withdraw_approval(self, plan: str, *, by: str | None, why: str) -> RecordedDecision:
-        """Take back an approval of a plan that needs more of them.
-
-        Raises:
-            InputRejected: There is no such plan.
-            PolicyRefused: This person has given none that stands.
-            StateConflict: The plan is decided.
-            DependencyFailed: Nobody knows whether it was taken back.
         """
         ...
 

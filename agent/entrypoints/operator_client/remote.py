@@ -10,13 +10,18 @@ from pydantic import ValidationError
 from agent.core.change.config_drift import ServiceRecord
 from agent.core.database_pair import DatabasePairing
 from agent.core.decision.audit import AuditRow
-from agent.core.decision.decision import Channel, Choice
+from agent.core.decision.decision import Channel
 from agent.core.decision.limit_use import FARTHEST_BACK
 from agent.core.incident.incident import Event, Incident
 from agent.core.plan.action import Action
 from agent.core.value import Value
 from agent.entrypoints.http.authenticator import TOKEN_HEADER
-from agent.entrypoints.operator_client.protocol import OperatorChange, OperatorCommand, RecordedDecision
+from agent.entrypoints.operator_client.protocol import (
+    OperatorChange,
+    OperatorCommand,
+    OperatorDecision,
+    RecordedDecision,
+)
 from agent.errors import DependencyFailed, InputRejected, NotFound
 from agent.ports.control import KillSwitch, Limits
 from agent.ports.decide import LIST_LIMIT, Decide, NoResponse
@@ -41,32 +46,15 @@ class RemoteClient:
     def __init__(self, client: Decide, *, token: Callable[[], str]) -> None:
         self._client, self._token = client, token
 
-    def decide(
-        self,
-        plan: str,
-        answer: Choice,
-        *,
-        by: str | None,
-        why: str,
-        plan_digest: str | None = None,
-        break_glass: bool = False,
-    ) -> RecordedDecision:
+    def decide(self, asked: OperatorDecision) -> RecordedDecision:
         """Send the answer once; see the protocol."""
-        _refuse_name(by)
-        said = {"plan": plan, "answer": answer.value, "why": why, "plan_digest": plan_digest}
-        return self._answer(plan, said | ({"break_glass": True} if break_glass else {}))
-
-    def withdraw_approval(self, plan: str, *, by: str | None, why: str) -> RecordedDecision:
-        """Send it once; see the protocol."""
-        _refuse_name(by)
-        return self._answer(plan, {"plan": plan, "answer": Choice.REJECT.value, "why": why, "withdraw": True})
-
-    def _answer(self, plan: str, said: dict[str, Any]) -> RecordedDecision:
+        _refuse_name(asked.by)
+        said = asked.model_dump(mode="json", exclude_defaults=True)
         try:
             answer = self._client.post("/decisions", said, headers=self._proof())
         except NoResponse as error:
             raise DependencyFailed(
-                f"nobody knows whether plan {plan!r} was decided",
+                f"nobody knows whether plan {asked.plan!r} was decided",
                 why=error.why,
                 hint="look: sre-agent incidents list; to say the same again is safe, a plan takes one decision only",
             ) from error

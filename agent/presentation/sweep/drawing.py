@@ -53,14 +53,9 @@ def line(x1: float, y1: float, x2: float, y2: float, *, kind: str, dash: str = "
     return f'<line class="{kind}" {ends} stroke-width="{thick:g}"{dashed}/>'
 
 
-def round_steps(highest: float, *, about: int = 4) -> tuple[float, ...]:
-    """Return round numbers from 0 to just above ``highest``: steps of 1, 2 or 5 times a power of ten.
-
-    Args:
-        highest: The largest value to be drawn, above 0.
-        about: How many steps to aim at.
-    """
-    raw = highest / about
+def round_steps(highest: float) -> tuple[float, ...]:
+    """Return round numbers from 0 to just above ``highest`` > 0: some four steps of 1, 2 or 5 times a power of ten."""
+    raw = highest / 4
     power = 10.0 ** floor(log10(raw))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw * (1 - 1e-9))
     return tuple(round(number * step, 12) for number in range(ceil(highest / step - 1e-9) + 1))

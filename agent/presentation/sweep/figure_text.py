@@ -38,13 +38,7 @@ def tokens_text(tokens: int) -> str:
 
 
 def limit_text(limit: Limit, made: Provenance, *, context_tokens: int) -> str:
-    """Return a limit by the name under which it can be changed.
-
-    Args:
-        limit: What limits.
-        made: Of the sweep.
-        context_tokens: Of one request.
-    """
+    """Return a limit by the name under which it can be changed."""
     known = made.limits
     times = f" in each of {made.instances} instances" if (made.instances or 1) > 1 else ""
     if limit.bound is Bound.MAX_NUM_SEQS:

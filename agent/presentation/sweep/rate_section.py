@@ -33,12 +33,7 @@ def rates_text(found: RateFindings, target: str) -> str:
 
 
 def rate_section(found: RateFindings, cells: Sequence[Cell]) -> Section:
-    """Return the section of one run.
-
-    Args:
-        found: What its steps say.
-        cells: Its steps.
-    """
+    """Return the section of one run."""
     measured = [cell for cell in cells if cell.measured is not None]
     few = any(cell.measured is not None and 0 < cell.measured.succeeded < P99_REQUESTS for cell in cells)
     caution = (f"p99 of a cell with fewer than {P99_REQUESTS} requests is its slowest request.",) if few else ()

@@ -2,7 +2,14 @@
 
 import pytest
 
-from agent.catalogue.fit_entries import accelerator_from_entry, scheme_from_entry, sibling_of, variant_of
+from agent.catalogue.fit_entries import (
+    accelerator_from_entry,
+    model_from_entry,
+    scheme_from_entry,
+    sibling_of,
+    variant_of,
+    version_from_entry,
+)
 from agent.catalogue.load_fit import load_fit_catalogue
 from agent.fit.bounds import GIB
 
@@ -51,3 +58,21 @@ def test_a_sibling_without_context_or_source_is_refused(change):
     base = load_fit_catalogue().models.find("Qwen/Qwen3-8B")
     with pytest.raises(ValueError, match="sibling 'a/b'"):
         sibling_of(base, {"id": "a/b", "max_position": 4096, "source": "s", **change})
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda base: accelerator_from_entry({**CARD, "multiprocesors": 80}),
+        lambda base: model_from_entry({"name": "a/b", "tyed": True}, {}),
+        lambda base: scheme_from_entry("x", {"bytes_per_param": 1, "heavyer": 0.1}),
+        lambda base: variant_of(base, {"id": "a/b", "scheme": "fp8", "narrow_cache": "modelopt"}, {}),
+        lambda base: sibling_of(base, {"id": "a/b", "max_position": 4096, "source": "s", "tyed": True}),
+        lambda base: version_from_entry({"version": "0.1.0", "default_utilisation": 0.9, "is_datd": True}, frozenset()),
+    ],
+    ids=["card", "model", "scheme", "variant", "sibling", "version"],
+)
+def test_a_misspelled_key_is_refused(read):
+    """It would leave the default in force, and nobody would see it."""
+    with pytest.raises(ValueError, match="unknown key '"):
+        read(load_fit_catalogue().models.find("Qwen/Qwen3-8B"))

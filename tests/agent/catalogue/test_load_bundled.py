@@ -1,10 +1,10 @@
-"""The prompt files are whole, and speak of classes that exist."""
+"""The bundled files are whole, and speak of classes that exist; a wrong one is refused with every mistake."""
 
 import re
 
 import pytest
 
-from agent.catalogue.load_bundled import FOLDER, load_healthy, load_prompt
+from agent.catalogue.load_bundled import FOLDER, FOLLOW_UPS, load_follow_ups, load_healthy, load_prompt
 from agent.errors import SettingsRejected
 from agent.failures.signature import FailureClass
 
@@ -45,3 +45,30 @@ def test_a_file_without_lines_or_source_is_refused(tmp_path):
         path.write_text(text)
         with pytest.raises(SettingsRejected):
             load_healthy(path)
+
+
+def test_every_class_but_the_unknown_one_has_an_action():
+    found = load_follow_ups()
+    assert set(found) == {str(class_) for class_ in FailureClass} - {"unknown"}
+    assert all(items and all(item.text.endswith(".") for item in items) for items in found.values())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ("[no_such_class]\nprevent = ['x']", "no_such_class is no class"),
+        ("[benign]\ncure = ['x']", "benign: 'cure' is no kind of action"),
+        ("[benign]\ndetect = 'x'", "benign: an action is no text"),
+        ("[benign]\ndetect = ['']", "benign: an action is no text"),
+        ("[benign]\n", "benign: no action"),
+        ("", "benign is missing"),
+        ("[benign", "Expected"),
+    ],
+    ids=["class", "kind", "no list", "empty text", "nothing", "missing", "no TOML"],
+)
+def test_a_wrong_file_is_refused_and_says_why(tmp_path, wrong, why):
+    rest = FOLLOW_UPS.read_text(encoding="utf-8").partition("[benign]")[0]
+    file = tmp_path / "follow_ups.toml"
+    file.write_text(rest + wrong, encoding="utf-8")
+    with pytest.raises(SettingsRejected, match=why.replace("(", r"\(")):
+        load_follow_ups(file)

@@ -46,7 +46,7 @@ class Desk:
             iap_audience=self.tokens.IAP,
         )
         return DecideService(
-            **({"world": self.stage.world, "clock": self.stage.clock, "authenticator": authenticator} | changes)
+            **({"context": self.stage.world, "clock": self.stage.clock, "authenticator": authenticator} | changes)
         )
 
     def token(self, **claims):

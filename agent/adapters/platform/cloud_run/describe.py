@@ -1,17 +1,14 @@
 """A Cloud Run service as our typed configuration: words verbatim and in order, secrets by name."""
 
-import re
 from datetime import UTC
 from typing import Any
 
 from agent.adapters.platform.cloud_run.template import effect_of, service_text, traffic_of
+from agent.adapters.platform.quantities import mib, quantity
 from agent.core.service.serving import EnvVar, Live, Probe, ServingConfig, Volume
 from agent.errors import InputRejected
 
 GPU = "nvidia.com/gpu"
-
-_MEMORY = re.compile(r"^(\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti|k|M|G|T)?$")
-_UNITS = {None: 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def live_of(service: Any, revisions: list[Any], *, spare_accelerator: bool | None) -> Live:
@@ -88,8 +85,8 @@ def config_of(template: Any) -> ServingConfig:
         command=tuple(container.command),
         args=tuple(container.args),
         env=tuple(_env(e) for e in container.env),
-        cpu=_cpu(limits["cpu"]) if "cpu" in limits else None,
-        memory_mib=_mib(limits["memory"]) if "memory" in limits else None,
+        cpu=quantity(limits["cpu"]) if "cpu" in limits else None,
+        memory_mib=mib(limits["memory"]) if "memory" in limits else None,
         accelerator=template.node_selector.accelerator or None,
         accelerator_count=int(limits[GPU]) if GPU in limits else 1,
         min_instances=template.scaling.min_instance_count,
@@ -167,25 +164,3 @@ def _volumes(template: Any, container: Any) -> tuple[Volume, ...]:
             )
         )
     return tuple(found)
-
-
-def _cpu(text: str) -> float:
-    try:
-        return float(text[:-1]) / 1000 if text.endswith("m") else float(text)
-    except ValueError as error:
-        raise _odd("cpu", text) from error
-
-
-def _mib(text: str) -> int:
-    match = _MEMORY.match(text)
-    if match is None:
-        raise _odd("memory", text)
-    return int(float(match[1]) * _UNITS[match[2]]) // 2**20
-
-
-def _odd(what: str, text: str) -> InputRejected:
-    return InputRejected(
-        "the service was not described",
-        why=f"its {what} limit is {text!r}, want a quantity",
-        hint="set it to a quantity, such as 4 or 16Gi",
-    )

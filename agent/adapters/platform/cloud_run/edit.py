@@ -4,6 +4,7 @@ from typing import Any
 
 from agent.adapters.platform.cloud_run.describe import GPU, config_of, server_of
 from agent.adapters.platform.cloud_run.lifecycle import write_probe
+from agent.adapters.platform.quantities import mebibytes
 from agent.adapters.platform.server_flags import flag_without_effect
 from agent.core.plan.action import Action, SetScaling, SetVolumeOptions, applied
 from agent.core.service.serving import Probe, ServingConfig
@@ -76,8 +77,7 @@ def _write_resources(template: Any, container: Any, before: ServingConfig, after
     if after.cpu != before.cpu and after.cpu is not None:
         limits["cpu"] = f"{after.cpu:g}"
     if after.memory_mib != before.memory_mib and after.memory_mib is not None:
-        whole, rest = divmod(after.memory_mib, 1024)
-        limits["memory"] = f"{after.memory_mib}Mi" if rest else f"{whole}Gi"
+        limits["memory"] = mebibytes(after.memory_mib)
     if after.accelerator != before.accelerator and after.accelerator is not None:
         template.node_selector.accelerator = after.accelerator
         if GPU not in limits:

@@ -29,7 +29,7 @@ from agent.adapters.platform.cloud_run.template import (
     text_of,
     traffic_of,
 )
-from agent.adapters.platform.refusals import changed_since, no_such_revision, watched
+from agent.adapters.platform.refusals import no_such_revision, state_changed, watched
 from agent.adapters.platform.traffic import LATEST, check_not_pinned, parsed_traffic, shifted_traffic, staged_traffic
 from agent.adapters.platform.work import Work, work_of
 from agent.core.change.verification import Measurement
@@ -213,7 +213,7 @@ class CloudRunPlatform:
             if order.etag == NOT_THERE:
                 return self._created(name, order)
         if found is None:
-            raise changed_since(
+            raise state_changed(
                 f"service {order.service!r} was not created",
                 "it stands already, without this effect's stamp, or is gone since",
             )
@@ -297,7 +297,7 @@ class CloudRunPlatform:
     def _unchanged(self, current: Any, etag: str) -> None:
         """What we edit must be what the etag stands for; the platform checks the etag once more."""
         if current.etag != etag:
-            raise changed_since(
+            raise state_changed(
                 f"service {short(current.name)!r} was not changed",
                 f"its etag is {current.etag}, the change was made for {etag}",
             )

@@ -1,6 +1,5 @@
 """A container app as our typed configuration: flags verbatim and in order, secrets by name."""
 
-import re
 from typing import Any
 
 from agent.adapters.platform.container_apps.app_ref import AppRef, Environment, Json, Seen
@@ -12,11 +11,11 @@ from agent.adapters.platform.container_apps.template import (
     uid_of,
     version_token,
 )
+from agent.adapters.platform.quantities import mib
 from agent.core.intake.json_fields import time_of
 from agent.core.service.serving import EnvVar, Live, Probe, ServingConfig, Volume
 from agent.errors import InputRejected
 
-_MEMORY = re.compile(r"^(\d+(?:\.\d+)?)(Mi|Gi)$")
 _PROBES = {"startup_probe": "startup", "liveness_probe": "liveness"}
 
 
@@ -120,7 +119,7 @@ def read_config(ref: AppRef, template: Json, profile: str | None, environment: E
         args=tuple(container.get("args") or ()),
         env=tuple(_env(e) for e in container.get("env") or [] if e.get("name") not in STAMP_ENV),
         cpu=float(resources["cpu"]) if resources.get("cpu") is not None else None,
-        memory_mib=_mib(ref, str(resources["memory"])) if resources.get("memory") is not None else None,
+        memory_mib=mib(resources["memory"]) if resources.get("memory") is not None else None,
         accelerator=accelerator,
         accelerator_count=count,
         min_instances=int(scale.get("minReplicas") or 0),
@@ -184,14 +183,3 @@ def _probe(container: Json, kind: str) -> Probe | None:
         timeout_s=probe.get("timeoutSeconds") or 1,
         failure_threshold=probe.get("failureThreshold") or 3,
     )
-
-
-def _mib(ref: AppRef, text: str) -> int:
-    match = _MEMORY.match(text)
-    if match is None:
-        raise InputRejected(
-            f"{ref.name!r} was not described",
-            why=f"its memory is {text!r}, which is no quantity",
-            hint="set it to a quantity, such as 220Gi",
-        )
-    return int(float(match[1]) * (1024 if match[2] == "Gi" else 1))

@@ -42,13 +42,7 @@ class Meter:
         self._url_of = url_of
 
     def measure(self, seen: Seen, revision: str, rolled: Operation) -> tuple[Measurement, ...]:
-        """Measure a revision.
-
-        Args:
-            seen: The app.
-            revision: Our name of its revision.
-            rolled: How far that is.
-        """
+        """Measure a revision."""
         if seen.is_stopped:
             return (self._measured.measurement(Check.READY, "the app is stopped", good=False),)
         return self._measured.of(lambda: self._reached(seen, revision), rolled.says, up=rolled.ok)

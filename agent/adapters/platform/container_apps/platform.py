@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from agent.adapters.platform.container_apps.api import ContainerAppsApi
 from agent.adapters.platform.container_apps.app_ref import LONGEST_APP, AppRef, Json, Seen
 from agent.adapters.platform.container_apps.describe import config_of, live_of, stamps_of
+from agent.adapters.platform.container_apps.edit import change_patch, prior_patch, shift_patch
 from agent.adapters.platform.container_apps.lifecycle import new_app, stop_of, stop_tags
 from agent.adapters.platform.container_apps.measure import Meter
-from agent.adapters.platform.container_apps.patch import change_patch, prior_patch, shift_patch
 from agent.adapters.platform.container_apps.rollout import (
     Second,
     deleting,
@@ -27,7 +27,7 @@ from agent.adapters.platform.container_apps.template import (
     version_token,
     was_stopped,
 )
-from agent.adapters.platform.refusals import changed_since, no_such_revision, watched
+from agent.adapters.platform.refusals import no_such_revision, state_changed, watched
 from agent.adapters.platform.traffic import parsed_traffic
 from agent.adapters.platform.work import Work, work_of
 from agent.core.change.verification import Measurement
@@ -210,7 +210,7 @@ class ContainerAppsPlatform:
         follows = later_revision(seen, order.revision)
         if follows:
             what = f"{order.service!r} was not {'started' if second is Second.START else 'stopped'}"
-            raise changed_since(what, follows)
+            raise state_changed(what, follows)
         return self._switched(seen, order, found, second) if found.remains else found
 
     def _switched(self, seen: Seen, order: Order | Restore, found: Operation, second: Second) -> Operation:
@@ -255,7 +255,7 @@ class ContainerAppsPlatform:
             if order.etag == NOT_THERE:
                 return self._created(order)
         if found is None:
-            raise changed_since(
+            raise state_changed(
                 f"{order.service!r} was not created", "it stands already, without this effect's stamp, or is gone since"
             )
         return found
@@ -295,7 +295,7 @@ class ContainerAppsPlatform:
         """What we change must be what the token stands for; ARM itself checks none."""
         now = version_token(seen)
         if now != etag:
-            raise changed_since(
+            raise state_changed(
                 f"{seen.ref.name!r} was not changed", f"its version is {now[:12]}, the change was made for {etag[:12]}"
             )
 
@@ -303,7 +303,7 @@ class ContainerAppsPlatform:
         """A suffix that was used before makes no revision, and Azure says nothing of it (azure-container-apps#650)."""
         native = seen.ref.native(revision)
         if native == seen.newest or seen.revision(native) is not None:
-            raise changed_since(
+            raise state_changed(
                 f"{seen.ref.name!r} was not changed",
                 f"it has a revision {native!r} already, without this effect's stamp",
             )

@@ -73,7 +73,7 @@ class Seen(Value):
         return effects[-1] if effects else None
 
     @property
-    def foreign(self) -> bool:
+    def drifted(self) -> bool:
         """Whether somebody else changed the unit's files since our newest change of them."""
         newest = self.newest_effect
         if newest is None or not newest["restarted"]:
@@ -99,7 +99,7 @@ class Seen(Value):
         newest, tagged = self.newest_effect, self.instance.tagged
         if self.tag_is_newest and tagged is not None:
             return tagged.revision
-        if newest is None or self.foreign:
+        if newest is None or self.drifted:
             return self._native(self.report["others"], sha(self.report["text"] or ""))
         return str(newest["revision"])
 

@@ -29,10 +29,6 @@ class InstanceHttp:
 
     No header and no key is sent: the script takes the server's own key from the unit, so that none leaves the instance.
     Times are those of the instance: the way of Systems Manager does not count as the server's slowness.
-
-    Args:
-        commands: Runs the script.
-        seen: The unit.
     """
 
     def __init__(self, commands: InstanceCommands, seen: Seen) -> None:
@@ -108,13 +104,7 @@ class _Answer:
 
 
 class Meter:
-    """Measures one unit.
-
-    Args:
-        commands: Runs the script.
-        seen: The unit as it was read.
-        clock: When a measurement was made.
-    """
+    """Measures one unit."""
 
     def __init__(self, commands: InstanceCommands, seen: Seen, clock: Clock) -> None:
         self._seen = seen
@@ -123,11 +113,7 @@ class Meter:
         self._client = CompletionClient(id_token=None, monotonic=way.monotonic, http=way)
 
     def measure(self, says: str) -> tuple[Measurement, ...]:
-        """Measure the newest start; what does not run is not asked.
-
-        Args:
-            says: What the platform says of it.
-        """
+        """Measure the newest start; what does not run is not asked."""
         up = self._seen.ready
         return self._measured.of(self._reached, "it runs, /health answered" if up else says, up=up)
 

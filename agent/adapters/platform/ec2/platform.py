@@ -31,7 +31,14 @@ from agent.adapters.platform.ec2.power import (
     refuse_creation,
 )
 from agent.adapters.platform.ec2.target import Instance, UnitTarget, find_instance
-from agent.adapters.platform.refusals import changed_since, no_shift, no_such_revision, unknown_operation, watched
+from agent.adapters.platform.refusals import (
+    no_shift,
+    no_such_revision,
+    require_kinds,
+    require_same,
+    unknown_operation,
+    watched,
+)
 from agent.adapters.platform.server_flags import flag_without_effect
 from agent.adapters.platform.traffic import LATEST
 from agent.core.change.verification import Measurement
@@ -46,7 +53,7 @@ from agent.core.plan.action import (
     SetModel,
     applied,
 )
-from agent.core.plan.lifecycle import ends_service, lifecycle_of
+from agent.core.plan.lifecycle import lifecycle_of
 from agent.core.service.serving import Live
 from agent.core.value import canonical
 from agent.errors import DependencyFailed, InputRejected
@@ -63,14 +70,7 @@ _VARIABLE: Final = re.compile(r"\$\{|^\$\w+$")  # within a word, or a word by it
 
 
 class Ec2Platform:
-    """Describes and changes the units of ``services.toml``.
-
-    Args:
-        targets: By service.
-        aws: The account.
-        commands: Runs the script on instances.
-        meter: Measures a unit.
-    """
+    """Describes and changes the units of ``services.toml``."""
 
     def __init__(
         self,
@@ -287,7 +287,7 @@ class Ec2Platform:
         if not entry["restarted"]:
             remains = "the unit is still to be restarted"
             return Operation(name=name, done=False, ok=None, says=remains, remains=remains)
-        if seen.foreign:
+        if seen.drifted:
             return Operation(name=name, done=True, ok=None, says="somebody changed the unit's files since")
         says = f"{entry['revision']} came up" if seen.ready else str(seen.report["says"])
         return Operation(name=name, done=seen.ready is not None, ok=seen.ready, says=says)
@@ -335,13 +335,10 @@ def _possible(order: Order) -> None:
     operation = lifecycle_of(order.actions)
     if operation in {LifecycleOperation.CREATE, LifecycleOperation.DELETE}:
         raise refuse_creation(order.service)
-    strange = [a.kind for a in order.actions if not isinstance(a, POSSIBLE) and not ends_service(a)]
-    if strange or order.staged or (_power_of(order) is not None and len(order.actions) > 1):
-        more = "a second server beside the first" if order.staged else "a stop of the instance together with more"
-        what = ", ".join(strange) or more
-        raise InputRejected(
-            "the change was refused", why=f"one instance cannot do that: {what}", hint="make another plan"
-        )
+    require_kinds(order.actions, POSSIBLE, place="one instance", staged=order.staged)
+    if _power_of(order) is not None and len(order.actions) > 1:
+        why = "one instance cannot do that: a stop of the instance together with more"
+        raise InputRejected("the change was refused", why=why, hint="make another plan")
 
 
 def _require_literal(order: Order) -> None:
@@ -363,12 +360,6 @@ def _require_same(seen: Seen, order: Order | Restore) -> None:
     Raises:
         StateConflict: The unit or its instance changed since.
     """
-    why = ""
     tagged = seen.instance.tagged
     names = {e["revision"] for e in seen.report["effects"]} | ({tagged.revision} if tagged is not None else set())
-    if seen.etag != order.etag:
-        why = f"it is {seen.etag} now, and the change was made for {order.etag}"
-    elif order.revision in names:
-        why = f"revision {order.revision!r} exists and is not of this effect"
-    if why:
-        raise changed_since(f"{seen.target.says} was not changed", why)
+    require_same(seen.target.says, order, etag=seen.etag, revisions=names)

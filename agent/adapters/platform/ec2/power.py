@@ -140,12 +140,7 @@ def _why_failed(seen: Seen, does: str, code: str) -> str:
 
 
 def power_progress(seen: Seen, tagged: Tagged) -> Operation:
-    """Return how far our newest start, stop or change of type of the instance has come.
-
-    Args:
-        seen: The unit as it was read.
-        tagged: Our stamp on its instance.
-    """
+    """Return how far our newest start, stop or change of type of the instance has come."""
     state = seen.instance.state
     name, says = operation_name(seen.target.service, tagged.key), f"instance {seen.instance.id} is {state}"
     if seen.instance.turned:

@@ -31,9 +31,9 @@ class HealthCheck:
         self._counted: RequestCounts | None = None
         self._missed = 0
 
-    def check(self, service: str, page: State) -> CheckResult | None:
+    def check(self, service: str, state: State) -> CheckResult | None:
         """Check the newest start and note the outcome on record; None while it does not serve yet or any more."""
-        start = page.newest
+        start = state.newest
         if start is None or start.stage is not Stage.READY or start.on_purpose:
             return None
         if start.mark != self._mark:

@@ -4,7 +4,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from agent.adapters.platform.refusals import changed_since
+from agent.adapters.platform.refusals import require_same
 from agent.adapters.platform.rehearsal.template import stamped, template_of
 from agent.core.plan.action import (
     NO_SERVICE,
@@ -18,69 +18,48 @@ from agent.core.plan.action import (
     SetModel,
     SetStartupProbe,
 )
-from agent.core.plan.lifecycle import NOT_THERE, ends_service, lifecycle_of
+from agent.core.plan.lifecycle import NOT_THERE, lifecycle_of
 from agent.core.value import digest
-from agent.errors import InputRejected
 from agent.ports.host import Stage, Start, State
 from agent.ports.platform import NotDeployed, Operation, Order, Restore
 
 POSSIBLE: Final = (SetFlag, SetEnv, SetModel, SetStartupProbe, Restart, Lifecycle, ForPerson)
 
 
-def possible(actions: tuple[Action, ...], *, staged: bool) -> None:
-    """Refuse what one machine cannot do: there is no other hardware and no second instance.
-
-    Raises:
-        InputRejected: An action is of that sort.
-    """
-    strange = [a.kind for a in actions if not isinstance(a, POSSIBLE) and not ends_service(a)]
-    if strange or staged:
-        what = ", ".join(strange) or "a second server beside the first"
-        raise InputRejected(
-            "the change was refused", why=f"one machine cannot do that: {what}", hint="make another plan"
-        )
-
-
-def to_create(page: State | None, order: Order, folder: Path, now: datetime) -> State | None:
+def to_create(state: State | None, order: Order, folder: Path, now: datetime) -> State | None:
     """Return what is on record, or for a creation an empty record, of another service than one that was deleted."""
     creates = lifecycle_of(order.actions) is LifecycleOperation.CREATE
-    if not creates or (page is not None and not page.gone):
-        return page
-    if page is not None and page.effect(order.effect_key) is not None:
-        return page
+    if not creates or (state is not None and not state.gone):
+        return state
+    if state is not None and state.effect(order.effect_key) is not None:
+        return state
     uid = digest([order.service, str(folder), now.isoformat(), order.effect_key])[:32]
     return State(service=order.service, uid=uid, template=stamped(NO_SERVICE, "", None, None))
 
 
-def require_deployed(page: State) -> State:
+def require_deployed(state: State) -> State:
     """Return what is on record of a service that is there.
 
     Raises:
         NotDeployed: It was deleted.
     """
-    if page.gone:
+    if state.gone:
         raise NotDeployed(
-            f"server {page.service!r} was not found",
+            f"server {state.service!r} was not found",
             why="it was deleted",
             hint="start it: sre-agent watch -- vllm serve MODEL",
         )
-    return page
+    return state
 
 
-def free(page: State, order: Order | Restore) -> None:
+def free(state: State, order: Order | Restore) -> None:
     """Refuse a change that was made for another state, or whose start would take another one's name.
 
     Raises:
         StateConflict: The server changed since.
     """
-    etag = NOT_THERE if template_of(page.template).config == NO_SERVICE else page.etag
-    why = ""
-    if etag != order.etag:
-        why = f"its etag is {etag}, the change was made for {order.etag}"
-    elif page.start(order.revision) is not None:
-        why = f"a start {order.revision!r} stands already, without this effect's stamp"
-    if why:
-        raise changed_since(f"server {page.service!r} was not changed", why)
+    etag = NOT_THERE if template_of(state.template).config == NO_SERVICE else state.etag
+    require_same(f"server {state.service!r}", order, etag=etag, revisions={start.revision for start in state.starts})
 
 
 def deletes(order: Order | Restore) -> bool:
@@ -90,15 +69,15 @@ def deletes(order: Order | Restore) -> bool:
     return lifecycle_of(order.actions) is LifecycleOperation.DELETE
 
 
-def resumed(page: State) -> tuple[Action, ...]:
+def resumed(state: State) -> tuple[Action, ...]:
     """Return what a start by hand changes: a server that was stopped has its one instance again."""
-    stopped = template_of(page.template).config.max_instances == 0
+    stopped = template_of(state.template).config.max_instances == 0
     return (Lifecycle(operation=LifecycleOperation.START),) if stopped else ()
 
 
-def report(page: State, start: Start, effect_key: str) -> Operation:
+def report(state: State, start: Start, effect_key: str) -> Operation:
     """Return how far an effect has come with the start that it made or ended."""
-    name = f"host/{page.service}/operations/{effect_key}"
+    name = f"host/{state.service}/operations/{effect_key}"
     if start.ended_by == effect_key:
         ended = start.stage is Stage.ENDED
         says = f"{start.revision} {'has ended' if ended else 'is ending'}"

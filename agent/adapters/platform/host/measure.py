@@ -18,14 +18,7 @@ WANTS_KEY = (
 
 
 def measurements(service: str, start: Start, address: Address, clock: Clock) -> tuple[Measurement, ...]:
-    """Measure a start; what does not run is not asked.
-
-    Args:
-        service: Whose start it is.
-        start: As on record.
-        address: Where its server is asked.
-        clock: When a measurement was made.
-    """
+    """Measure a start; what does not run is not asked."""
     measured = ReplyMeasurements(clock)
 
     def reached() -> ReachedServer:

@@ -30,7 +30,7 @@ class StateFile:
         return self._path.is_file()
 
     def read(self) -> State | None:
-        """Return the page as it stands, without waiting for a writer.
+        """Return the state as it stands, without waiting for a writer.
 
         Raises:
             DependencyFailed: It cannot be read.
@@ -48,21 +48,21 @@ class StateFile:
 
     @contextmanager
     def writing(self) -> Iterator["Transaction"]:
-        """Hold the lock over all processes; what the hand holds at the end is written where it differs."""
+        """Hold the lock over all processes; what the transaction holds at the end is written where it differs."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (self.folder / "lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            hand = Transaction(self.read())
-            before = hand.page
-            yield hand
-            if hand.page is not None and hand.page != before:
-                self.write(hand.page)
+            transaction = Transaction(self.read())
+            before = transaction.state
+            yield transaction
+            if transaction.state is not None and transaction.state != before:
+                self.write(transaction.state)
 
-    def write(self, page: State) -> None:
-        """Write the page at once and whole; hold the lock."""
+    def write(self, state: State) -> None:
+        """Write the state at once and whole; hold the lock."""
         fresh = self._path.with_suffix(".tmp")
         with fresh.open("wb") as file:
-            file.write(page.model_dump_json(indent=1).encode())
+            file.write(state.model_dump_json(indent=1).encode())
             file.flush()
             os.fsync(file.fileno())
         fresh.rename(self._path)
@@ -73,7 +73,7 @@ class StateFile:
 
 
 class Transaction:
-    """The page while the lock is held; put the changed one back."""
+    """The state while the lock is held; put the changed one back."""
 
-    def __init__(self, page: State | None) -> None:
-        self.page = page
+    def __init__(self, state: State | None) -> None:
+        self.state = state

@@ -1,9 +1,9 @@
 """The container that serves a model, and its quantities and probes as numbers."""
 
-import re
 from typing import Any, Final
 
 from agent.adapters.platform.kubernetes.workload import Workload
+from agent.adapters.platform.quantities import quantity
 from agent.core.service.serving import Probe
 from agent.errors import InputRejected
 
@@ -23,9 +23,6 @@ _OUR_NAMES: Final = {
     "tpu-v5p-slice": "tpu-v5p",
     "tpu-v6e-slice": "tpu-v6e",
 }
-_QUANTITY = re.compile(r"^([0-9.]+(?:[eE][0-9]+)?)(m|k|Ki|M|Mi|G|Gi|T|Ti)?$")
-_UNITS = {None: 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
-          "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}  # fmt: skip
 
 
 def server_of(template: Json, workload: Workload) -> Json:
@@ -100,25 +97,6 @@ def _wanted_label(spec: Json, label: str) -> str | None:
             if rule.get("key") == label and rule.get("operator") == "In" and len(rule.get("values") or []) == 1:
                 return str(rule["values"][0])
     return None
-
-
-def quantity(text: Any) -> float:
-    """Return a resource quantity as a number: cores, bytes or a count.
-
-    Raises:
-        InputRejected: It is none.
-    """
-    found = _QUANTITY.match(str(text))
-    if found is None:
-        raise InputRejected(
-            "a resource quantity was not read", why=f"{text!r} is none", hint="look at the container's resources"
-        )
-    return float(found[1]) * _UNITS[found[2]]
-
-
-def mib(text: Any) -> int:
-    """Return a quantity of bytes in MiB."""
-    return int(quantity(text) // 2**20)
 
 
 def probe_of(probe: Json | None, container: Json) -> Probe | None:

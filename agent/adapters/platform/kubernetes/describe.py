@@ -6,9 +6,7 @@ from typing import Any
 from agent.adapters.platform.kubernetes.container import (
     accelerator_of,
     accelerators_of,
-    mib,
     probe_of,
-    quantity,
     server_of,
 )
 from agent.adapters.platform.kubernetes.template import (
@@ -20,6 +18,7 @@ from agent.adapters.platform.kubernetes.template import (
     text_of,
 )
 from agent.adapters.platform.kubernetes.workload import Seen, annotations
+from agent.adapters.platform.quantities import mib, quantity
 from agent.adapters.platform.traffic import LATEST
 from agent.core.service.serving import ConfigWriter, EnvVar, Live, ServingConfig, Strategy, Volume
 

@@ -13,6 +13,7 @@ from agent.adapters.platform.kubernetes.container import (
 from agent.adapters.platform.kubernetes.describe import config_of, strategy_of
 from agent.adapters.platform.kubernetes.template import strategy_field
 from agent.adapters.platform.kubernetes.workload import Seen
+from agent.adapters.platform.quantities import cores, mebibytes
 from agent.adapters.platform.server_flags import NO_TYPES
 from agent.core.plan.action import (
     Action,
@@ -212,21 +213,6 @@ def _write_resources(template: Json, container: Json, before: ServingConfig, aft
     label = accelerator_label(template)
     if after.accelerator != before.accelerator and after.accelerator is not None and label is not None:
         template["spec"]["nodeSelector"][label] = label_value(after.accelerator)
-
-
-def cores(cpu: float | None) -> str | None:
-    """Return CPUs as a quantity, as the API server would write it."""
-    if cpu is None:
-        return None
-    return f"{cpu:g}" if cpu == int(cpu) else f"{round(cpu * 1000)}m"
-
-
-def mebibytes(memory_mib: int | None) -> str | None:
-    """Return memory as a quantity, as the API server would write it."""
-    if memory_mib is None:
-        return None
-    whole, rest = divmod(memory_mib, 1024)
-    return f"{memory_mib}Mi" if rest else f"{whole}Gi"
 
 
 def _write_options(template: Json, before: ServingConfig, after: ServingConfig) -> None:

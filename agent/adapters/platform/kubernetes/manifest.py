@@ -3,8 +3,9 @@
 from typing import Any
 
 from agent.adapters.platform.kubernetes.container import GPU_LABEL, GPUS, TPU_LABEL, is_tpu, label_value, write_probe
-from agent.adapters.platform.kubernetes.edit import cores, mebibytes, written_strategy
+from agent.adapters.platform.kubernetes.edit import written_strategy
 from agent.adapters.platform.kubernetes.workload import Workload
+from agent.adapters.platform.quantities import cores, mebibytes
 from agent.core.service.serving import EnvVar, Probe, ServingConfig
 from agent.errors import InputRejected
 

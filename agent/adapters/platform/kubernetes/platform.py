@@ -40,7 +40,7 @@ from agent.adapters.platform.kubernetes.template import (
 )
 from agent.adapters.platform.kubernetes.workload import Seen, Workload, annotations, look
 from agent.adapters.platform.kubernetes.writers import writer_of
-from agent.adapters.platform.refusals import changed_since, no_shift, no_such_revision, unknown_operation, watched
+from agent.adapters.platform.refusals import no_shift, no_such_revision, state_changed, unknown_operation, watched
 from agent.adapters.platform.traffic import LATEST
 from agent.core.change.verification import Measurement
 from agent.core.plan.action import Lifecycle, LifecycleOperation, SetScaling
@@ -191,7 +191,7 @@ class KubernetesPlatform:
                 hint="change it in place; with a spare accelerator the old pod serves until the new one is ready",
             )
         if order.revision in set(effects_of(seen.body).values()) | set(map(set_revision, seen.sets)):
-            raise changed_since(
+            raise state_changed(
                 f"{seen.workload.says} was not changed", f"revision {order.revision!r} exists and is not of this effect"
             )
         writer = writer_of(self._api(order.service), seen)
@@ -256,7 +256,7 @@ class KubernetesPlatform:
             found = self._ours(self._look(order.service), order.effect_key)
             if found is not None:
                 return found
-            raise changed_since(f"{workload.says} was not created", "it stands already, without this effect's stamp")
+            raise state_changed(f"{workload.says} was not created", "it stands already, without this effect's stamp")
         stamp = {name: value for name, value in _stamp(order).items() if value is not None}
         checked = api.create(workload.collection, manifest(workload, config, stamp), dry_run=True)
         stamp[TEMPLATE] = digest(bare(checked["spec"]["template"]))
@@ -349,7 +349,7 @@ def _tests(seen: Seen, etag: str) -> list[Json]:
         StateConflict: It is another one already.
     """
     if etag != seen.etag:
-        raise changed_since(
+        raise state_changed(
             f"{seen.workload.says} was not changed",
             f"it is {seen.etag} now, and the change was made for {etag}{_who(seen)}",
         )

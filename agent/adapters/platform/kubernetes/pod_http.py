@@ -36,12 +36,7 @@ def proxy_path(seen: Seen, pod: Json, port: int) -> str:
 
 
 class ApiServerProxy:
-    """Asks pods through an API server; the same calls as our HTTP client, with paths in place of addresses.
-
-    Args:
-        api: The API server.
-        timeout_s: For a whole call.
-    """
+    """Asks pods through an API server; the same calls as our HTTP client, with paths in place of addresses."""
 
     def __init__(self, api: KubernetesApi, *, timeout_s: float) -> None:
         self._api = api

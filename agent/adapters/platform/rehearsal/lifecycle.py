@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from agent.adapters.platform.refusals import changed_since
+from agent.adapters.platform.refusals import state_changed
 from agent.adapters.platform.rehearsal.state_file import OperationRow, ServiceRow, State
 from agent.adapters.platform.rehearsal.template import stamped, template_of
 from agent.adapters.platform.traffic import LATEST
@@ -12,11 +12,11 @@ from agent.core.value import digest
 from agent.ports.platform import NotDeployed, Order, Restore
 
 
-def end(page: State, row: ServiceRow, order: Order | Restore, template: str, *, now: datetime) -> OperationRow:
+def end(state: State, row: ServiceRow, order: Order | Restore, template: str, *, now: datetime) -> OperationRow:
     """End what serves, at once: a stop keeps the service without instances, a deletion leaves nothing.
 
     Args:
-        page: Where it is written.
+        state: Where it is written.
         row: The service; one that is deleted already is written so.
         order: What orders it.
         template: What the stopped service holds.
@@ -26,7 +26,7 @@ def end(page: State, row: ServiceRow, order: Order | Restore, template: str, *, 
     deletes = isinstance(order, Order) and lifecycle_of(order.actions) is LifecycleOperation.DELETE
     deleted = row.deleted or deletes
     resumes = row.resumes_with if before.max_instances == 0 else (before.min_instances, before.max_instances or 1)
-    page.keep_service(
+    state.keep_service(
         row.with_(
             template=row.template if deleted else template,
             generation=row.generation + 1,
@@ -47,11 +47,11 @@ def end(page: State, row: ServiceRow, order: Order | Restore, template: str, *, 
         ok=True,
         says=f"{row.name} is {'deleted' if deleted else 'stopped'}",
     )
-    page.keep_operation(operation)
+    state.keep_operation(operation)
     return operation
 
 
-def standing(page: State, order: Order) -> ServiceRow:
+def standing(state: State, order: Order) -> ServiceRow:
     """Return what the order changes; a creation starts from nothing, as another service of that name.
 
     Raises:
@@ -59,10 +59,10 @@ def standing(page: State, order: Order) -> ServiceRow:
         StateConflict: It is to be created, and stands.
     """
     if lifecycle_of(order.actions) is not LifecycleOperation.CREATE:
-        return deployed(page, order.service)
-    row = found(page.service(order.service))
+        return deployed(state, order.service)
+    row = found(state.service(order.service))
     if not row.deleted:
-        raise changed_since(
+        raise state_changed(
             f"service {order.service!r} was not created", "it stands already, without this effect's stamp"
         )
     return row.with_(
@@ -83,13 +83,13 @@ def found(row: ServiceRow | None) -> ServiceRow:
     return row
 
 
-def deployed(page: State, service: str) -> ServiceRow:
+def deployed(state: State, service: str) -> ServiceRow:
     """Return a service that is there.
 
     Raises:
         NotDeployed: It was deleted.
     """
-    row = found(page.service(service))
+    row = found(state.service(service))
     if row.deleted:
         raise NotDeployed(
             f"service {service!r} was not found",
@@ -106,7 +106,7 @@ def require_etag(row: ServiceRow, etag: str) -> None:
         StateConflict: The service changed since.
     """
     if etag_of(row) != etag:
-        raise changed_since(
+        raise state_changed(
             f"service {row.name!r} was not changed", f"its etag is {etag_of(row)}, the change was made for {etag}"
         )
 

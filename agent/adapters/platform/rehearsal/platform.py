@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from agent.adapters.platform.refusals import changed_since, no_such_revision, unknown_operation
+from agent.adapters.platform.refusals import no_such_revision, state_changed, unknown_operation
 from agent.adapters.platform.rehearsal.cloud_run_limits import complaints
 from agent.adapters.platform.rehearsal.lifecycle import (
     deployed,
@@ -63,15 +63,15 @@ class RehearsalPlatform:
         compression: float | None = None,
         compute: Compute | None = None,
     ) -> None:
-        self._book = StateFile(path)
+        self._file = StateFile(path)
         self._scenarios = dict(scenarios)
         self._clock = clock
         self._compression = compression
         self._compute = compute
-        with self._book.writing() as page:
+        with self._file.writing() as state:
             for scenario in self._scenarios.values():
-                if page.service(scenario.service) is None:
-                    self._open(page, scenario)
+                if state.service(scenario.service) is None:
+                    self._open(state, scenario)
 
     def takes_changes(self, service: str) -> bool:
         """Whether the rehearsal stands in for this service's platform; elsewhere a person makes the changes."""
@@ -81,11 +81,11 @@ class RehearsalPlatform:
     def describe(self, service: str) -> Live:
         """Return the service as it is now."""
         scenario = self._scenario(service)
-        with self._book.writing() as page:
-            self._settle(page)
-            row = deployed(page, service)
-            revisions = page.revisions(service)
-            running = any(o.service == service for o in page.running())
+        with self._file.writing() as state:
+            self._settle(state)
+            row = deployed(state, service)
+            revisions = state.revisions(service)
+            running = any(o.service == service for o in state.running())
         factor = self._factor(scenario)
         newest = next(r for r in revisions if r.name == row.latest_created)
         if row.ready and crashed(newest, self._clock.now(), factor):
@@ -113,8 +113,8 @@ class RehearsalPlatform:
     def validate(self, order: Order) -> None:
         """Check a change as Cloud Run would, without making it."""
         scenario = self._scenario(order.service)
-        with self._book.writing() as page:
-            row = standing(page, order)
+        with self._file.writing() as state:
+            row = standing(state, order)
         config = wanted(row.template, order.actions)
         wrong = complaints(config) if scenario.platform == "cloud_run" and config != NO_SERVICE else ()
         if wrong:
@@ -127,51 +127,51 @@ class RehearsalPlatform:
     def apply(self, order: Order) -> Operation:
         """Start the change, or return what this effect started before."""
         self._scenario(order.service)
-        with self._book.writing() as page:
-            self._settle(page)
-            before = page.effect(order.service, order.effect_key)
+        with self._file.writing() as state:
+            self._settle(state)
+            before = state.effect(order.service, order.effect_key)
             if before is not None:
                 return self._operation(before)
-            row = standing(page, order)
-            self._free(page, row, order.revision, order.etag)
+            row = standing(state, order)
+            self._free(state, row, order.revision, order.etag)
             seconds_to_send(order.lease_end, order.service)
             template = stamped(row.template, order.revision, order.effect_key, order.incident, actions=order.actions)
             if any(map(ends_service, order.actions)):
-                return self._operation(end(page, row, order, template, now=self._clock.now()))
+                return self._operation(end(state, row, order, template, now=self._clock.now()))
             pinned = row
             if order.staged:
                 pinned = row.with_(traffic=_pinned(row), follow=row.traffic)
-            return self._operation(self._begin(page, pinned, order, template))
+            return self._operation(self._begin(state, pinned, order, template))
 
     def restore(self, order: Restore) -> Operation:
         """Start putting a prior template and traffic back, or return what this effect started before."""
         self._scenario(order.service)
-        with self._book.writing() as page:
-            self._settle(page)
-            before = page.effect(order.service, order.effect_key)
+        with self._file.writing() as state:
+            self._settle(state)
+            before = state.effect(order.service, order.effect_key)
             if before is not None:
                 return self._operation(before)
-            row = deployed(page, order.service)
-            self._free(page, row, order.revision, order.etag)
+            row = deployed(state, order.service)
+            self._free(state, row, order.revision, order.etag)
             seconds_to_send(order.lease_end, order.service)
             if not order.template:
-                return self._operation(end(page, row.with_(deleted=True), order, row.template, now=self._clock.now()))
+                return self._operation(end(state, row.with_(deleted=True), order, row.template, now=self._clock.now()))
             template = stamped(order.template, order.revision, order.effect_key, order.incident)
             row = row.with_(traffic=parsed_traffic(order.traffic), follow=None)
             if template_of(template).config.max_instances == 0:
-                return self._operation(end(page, row, order, template, now=self._clock.now()))
-            return self._operation(self._begin(page, row, order, template))
+                return self._operation(end(state, row, order, template, now=self._clock.now()))
+            return self._operation(self._begin(state, row, order, template))
 
     def shift(self, service: str, *, revision: str, etag: str, effect_key: str, lease_end: LeaseEnd) -> Operation:
         """Give all traffic to a revision; where the policy before it was staged followed the latest, so again."""
         self._scenario(service)
-        with self._book.writing() as page:
-            self._settle(page)
-            before = page.effect(service, effect_key)
+        with self._file.writing() as state:
+            self._settle(state)
+            before = state.effect(service, effect_key)
             if before is not None:
                 return self._operation(before)
-            row = self._unchanged(page, service, etag)
-            target = page.revision(revision)
+            row = self._unchanged(state, service, etag)
+            target = state.revision(revision)
             if target is None or target.service != service or target.fate.result == Result.FAILED:
                 raise InputRejected(
                     f"traffic was not shifted to {revision!r}",
@@ -181,7 +181,7 @@ class RehearsalPlatform:
             seconds_to_send(lease_end, service)
             follows = row.follow == LATEST and revision == row.latest_ready
             traffic = LATEST if follows else (Traffic(revision=revision, percent=100),)
-            page.keep_service(
+            state.keep_service(
                 row.with_(traffic=traffic, follow=None, writes=row.writes + 1, generation=row.generation + 1)
             )
             done = OperationRow(
@@ -194,24 +194,24 @@ class RehearsalPlatform:
                 ok=True,
                 says=f"all traffic goes to {revision}",
             )
-            page.keep_operation(done)
+            state.keep_operation(done)
             return self._operation(done)
 
     def find(self, service: str, effect_key: str) -> Operation | None:
         """Return the operation of an effect, or None where there is no trace of it."""
         self._scenario(service)
-        with self._book.writing() as page:
-            self._settle(page)
-            row = page.effect(service, effect_key)
+        with self._file.writing() as state:
+            self._settle(state)
+            row = state.effect(service, effect_key)
             if row is None:
-                deployed(page, service)
+                deployed(state, service)
         return self._operation(row) if row is not None else None
 
     def operation(self, name: str) -> Operation:
         """Return how far an operation has come."""
-        with self._book.writing() as page:
-            self._settle(page)
-            row = page.operation(name)
+        with self._file.writing() as state:
+            self._settle(state)
+            row = state.operation(name)
         if row is None:
             raise unknown_operation(name, "the rehearsal never began it")
         return self._operation(row)
@@ -219,8 +219,8 @@ class RehearsalPlatform:
     def restored(self, service: str, *, template: str, traffic: str) -> bool:
         """Whether template and traffic equal the prior ones, but for revision name and stamp."""
         self._scenario(service)
-        with self._book.writing() as page:
-            row = found(page.service(service))
+        with self._file.writing() as state:
+            row = found(state.service(service))
         if row.deleted or not template:
             return row.deleted and not template
         return bare(row.template) == bare(template) and row.traffic == parsed_traffic(traffic)
@@ -228,9 +228,9 @@ class RehearsalPlatform:
     def measure(self, service: str, revision: str) -> tuple[Measurement, ...]:
         """Measure a revision by the record; what is not on record is not measured."""
         scenario = self._scenario(service)
-        with self._book.writing() as page:
-            self._settle(page)
-            row = page.revision(revision)
+        with self._file.writing() as state:
+            self._settle(state)
+            row = state.revision(revision)
         if row is None or row.service != service:
             raise no_such_revision(revision, f"service {service!r} has none of that name")
         factor, by_arithmetic = self._factor(scenario), self._compute is not None
@@ -249,8 +249,8 @@ class RehearsalPlatform:
         scenario = self._scenarios.get(service)
         if scenario is None:
             return ()
-        with self._book.writing() as page:
-            revisions = page.revisions(service)
+        with self._file.writing() as state:
+            revisions = state.revisions(service)
         now, factor = self._clock.now(), self._factor(scenario)
         return tuple(log for r in revisions if (log := log_of(scenario, r, now=now, compression=factor)) is not None)
 
@@ -258,7 +258,7 @@ class RehearsalPlatform:
         """Return what a log sink let through after ``since``, oldest first; pass the last ``at`` the next time."""
         return tuple(
             SinkEntry(at=at, entry=json.loads(body))  # not strict: a row of ours
-            for at, body in self._book.entries(since, self._clock.now())
+            for at, body in self._file.entries(since, self._clock.now())
         )
 
     def take_on(self, service: str, task: str, *, at: datetime) -> None:
@@ -266,15 +266,15 @@ class RehearsalPlatform:
         scenario = self._scenarios.get(service)
         if scenario is None:
             return
-        with self._book.writing() as page:
+        with self._file.writing() as state:
             entries = persons_entries(scenario, task, taken_at=at, compression=self._factor(scenario))
             for entry_id, printed_at, body in entries:
-                page.add_entry(entry_id, service, printed_at, body)
+                state.add_entry(entry_id, service, printed_at, body)
 
-    def _open(self, page: State, scenario: Scenario) -> None:
+    def _open(self, state: State, scenario: Scenario) -> None:
         live = scenario.live
         now = self._clock.now()
-        page.keep_service(
+        state.keep_service(
             ServiceRow(
                 name=scenario.service,
                 uid=digest(["uid", scenario.service])[:32],
@@ -287,7 +287,7 @@ class RehearsalPlatform:
                 message=live.message,
             )
         )
-        page.add_revision(
+        state.add_revision(
             RevisionRow(
                 name=live.revision,
                 service=scenario.service,
@@ -299,7 +299,7 @@ class RehearsalPlatform:
             )
         )
 
-    def _begin(self, page: State, row: ServiceRow, order: Order | Restore, template: str) -> OperationRow:
+    def _begin(self, state: State, row: ServiceRow, order: Order | Restore, template: str) -> OperationRow:
         """Write the new specification, the revision, its log entries to come and the operation."""
         scenario = self._scenario(row.name)
         now, factor = self._clock.now(), self._factor(scenario)
@@ -320,7 +320,7 @@ class RehearsalPlatform:
             ends_at=made.ends_at,
             says=f"{order.revision} is starting",
         )
-        page.keep_service(
+        state.keep_service(
             row.with_(
                 template=template,
                 generation=row.generation + 1,
@@ -331,38 +331,38 @@ class RehearsalPlatform:
                 resumes_with=None,
             )
         )
-        page.add_revision(made)
+        state.add_revision(made)
         for entry_id, at, body in entries_of(scenario, made, compression=factor):
-            page.add_entry(entry_id, row.name, at, body)
-        page.keep_operation(operation)
+            state.add_entry(entry_id, row.name, at, body)
+        state.keep_operation(operation)
         return operation
 
-    def _settle(self, page: State) -> None:
+    def _settle(self, state: State) -> None:
         """Let happen what is due: a start that ended becomes ready, or leaves the traffic where it was."""
         now = self._clock.now()
-        for operation in page.running():
-            made = page.revision(operation.revision)
-            row = page.service(operation.service)
+        for operation in state.running():
+            made = state.revision(operation.revision)
+            row = state.service(operation.service)
             if operation.ends_at > now or made is None or row is None:
                 continue
             fate = made.fate
             ok = {Result.CAME_UP: True, Result.FAILED: False}.get(Result(fate.result))
-            page.keep_operation(operation.with_(done=True, ok=ok, says=fate.message if ok is False else fate.word))
+            state.keep_operation(operation.with_(done=True, ok=ok, says=fate.message if ok is False else fate.word))
             if ok:
                 row = row.with_(latest_ready=made.name)
             if made.name == row.latest_created:
                 row = row.with_(ready=ok, message=fate.word if ok is None else fate.message)
-            page.keep_service(row)
+            state.keep_service(row)
 
-    def _free(self, page: State, row: ServiceRow, revision: str, etag: str) -> None:
+    def _free(self, state: State, row: ServiceRow, revision: str, etag: str) -> None:
         require_etag(row, etag)
-        if page.revision(revision) is not None:
-            raise changed_since(
+        if state.revision(revision) is not None:
+            raise state_changed(
                 f"revision {revision!r} was not made", "one of that name stands already, without this effect's stamp"
             )
 
-    def _unchanged(self, page: State, service: str, etag: str) -> ServiceRow:
-        row = deployed(page, service)
+    def _unchanged(self, state: State, service: str, etag: str) -> ServiceRow:
+        row = deployed(state, service)
         require_etag(row, etag)
         return row
 

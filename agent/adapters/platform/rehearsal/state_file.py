@@ -1,4 +1,4 @@
-"""The book of a rehearsal: services, revisions, operations and log entries in an SQLite file of their own."""
+"""The state of a rehearsal: services, revisions, operations and log entries in an SQLite file of their own."""
 
 import json
 import sqlite3

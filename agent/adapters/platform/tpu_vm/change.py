@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from agent.adapters.platform.refusals import changed_since
+from agent.adapters.platform.refusals import require_kinds, require_same
 from agent.adapters.platform.rehearsal.template import template_of
 from agent.adapters.platform.server_flags import flag_without_effect
 from agent.adapters.platform.tpu_vm.describe import HOLDS_QUOTA, Progress, Seen, etag_of, progress
@@ -19,7 +19,7 @@ from agent.core.plan.action import (
     SetStartupProbe,
     SetTerminationGrace,
 )
-from agent.core.plan.lifecycle import ends_service, lifecycle_of
+from agent.core.plan.lifecycle import lifecycle_of
 from agent.errors import InputRejected
 from agent.ports.platform import Operation, Order, Restore
 
@@ -37,10 +37,7 @@ def require_possible(actions: tuple[Action, ...], *, staged: bool) -> None:
     """
     if lifecycle_of(actions) is LifecycleOperation.CREATE:
         raise _refused("a queued resource may wait for days, and takes quota while it waits", CREATE_HINT)
-    strange = [a.kind for a in actions if not isinstance(a, POSSIBLE) and not ends_service(a)]
-    if strange or staged:
-        what = ", ".join(strange) or "a second server beside the first"
-        raise _refused(f"one TPU node cannot do that: {what}", "make another plan")
+    require_kinds(actions, POSSIBLE, place="one TPU node", staged=staged)
 
 
 def require_changeable(seen: Seen, actions: tuple[Action, ...]) -> Any:
@@ -86,14 +83,8 @@ def require_unchanged(seen: Seen, order: Order | Restore) -> None:
     Raises:
         StateConflict: The service changed since.
     """
-    why = ""
-    if etag_of(seen) != order.etag:
-        why = f"its etag is {etag_of(seen)}, the change was made for {order.etag}"
-    elif order.revision in {seen.revision, *(e.revision for e in seen.metadata.effects.effects)}:
-        why = f"a revision {order.revision!r} stands already, without this effect's stamp"
-    if why:
-        what = f"TPU node {order.service!r} was not changed"
-        raise changed_since(what, why)
+    revisions = {seen.revision, *(e.revision for e in seen.metadata.effects.effects)}
+    require_same(f"TPU node {order.service!r}", order, etag=etag_of(seen), revisions=revisions)
 
 
 def stops(template: str) -> bool:

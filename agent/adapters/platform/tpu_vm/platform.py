@@ -28,12 +28,6 @@ class TpuVmPlatform:
 
     Cloud TPU takes no precondition for new metadata: the state is read right before it is written, and a change that
     somebody else makes in that moment is overwritten.
-
-    Args:
-        api: Cloud TPU.
-        nodes: Where each service stands.
-        meter: Asks servers for completions.
-        clock: How old a report is.
     """
 
     def __init__(self, api: TpuApi, nodes: Mapping[str, NodeRef], meter: Meter, clock: Clock) -> None:

@@ -13,9 +13,6 @@ class FirestoreCards:
 
     One document is both: with ``reference`` once a message stands, with ``holder`` and ``until`` (microseconds) while
     somebody shows it.
-
-    Args:
-        documents: The database of the incidents.
     """
 
     def __init__(self, documents: Documents) -> None:

@@ -68,15 +68,12 @@ class Documents:
         client: A ``google.cloud.firestore.Client``; made when None. It finds an emulator by FIRESTORE_EMULATOR_HOST.
     """
 
-    def __init__(
-        self, project: str, database: str = "(default)", *, client: Any = None, deadline_s: float = DEADLINE_S
-    ) -> None:
+    def __init__(self, project: str, database: str = "(default)", *, client: Any = None) -> None:
         self.name = f"{project}/{database}"
         self.operations = Operations()
         self._project = project
         self._database = database
         self._client = client
-        self._deadline_s = deadline_s
         self._lock = threading.Lock()
 
     def get(self, path: str) -> Found | None:
@@ -216,8 +213,8 @@ class Documents:
         from google.api_core.retry import Retry, if_exception_type
 
         again = if_exception_type(ServiceUnavailable, ResourceExhausted, InternalServerError)
-        retry = Retry(predicate=again, initial=0.1, maximum=2.0, timeout=self._deadline_s)
-        return {"retry": retry, "timeout": self._deadline_s}
+        retry = Retry(predicate=again, initial=0.1, maximum=2.0, timeout=DEADLINE_S)
+        return {"retry": retry, "timeout": DEADLINE_S}
 
     def _ref(self, path: str) -> Any:
         return self._open().document(path)

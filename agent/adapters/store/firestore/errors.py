@@ -35,7 +35,7 @@ def rivals() -> tuple[type[BaseException], ...]:
 
 
 @cache
-def foreign() -> tuple[type[BaseException], ...]:
+def client_errors() -> tuple[type[BaseException], ...]:
     """What the client raises, its own classes and those of the layers below it."""
     import grpc
     from google.api_core.exceptions import GoogleAPIError
@@ -49,7 +49,7 @@ def translating(database: str) -> Iterator[None]:
     """Raise what the client raises as one of our errors."""
     try:
         yield
-    except foreign() as error:
+    except client_errors() as error:
         raise translated(error, database) from error
 
 

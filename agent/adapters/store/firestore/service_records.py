@@ -6,11 +6,7 @@ from agent.core.change.config_drift import ServiceRecord
 
 
 class FirestoreServiceRecords:
-    """Keeps the promises of :class:`agent.ports.service_records.ServiceRecords`.
-
-    Args:
-        documents: The database of the incidents.
-    """
+    """Keeps the promises of :class:`agent.ports.service_records.ServiceRecords`."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents

@@ -11,11 +11,7 @@ SQL: Final = queries("state")
 
 
 class SqliteCards:
-    """Keeps the promises of :class:`agent.ports.stage_context.Cards`.
-
-    Args:
-        database: A state database.
-    """
+    """Keeps the promises of :class:`agent.ports.stage_context.Cards`."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database

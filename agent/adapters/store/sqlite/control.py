@@ -28,11 +28,7 @@ FORGOTTEN_AFTER: Final = timedelta(hours=1)  # after its end, so that a clock th
 
 
 class SqliteControlStore(SqliteMark):
-    """Keeps the promises of :class:`agent.ports.control.ControlStore`; every write is on the disk when it returns.
-
-    Args:
-        database: A control database.
-    """
+    """Keeps the promises of :class:`agent.ports.control.ControlStore`; every write is on the disk when it returns."""
 
     def claim(self, incident: str, plan: str, decision_id: str) -> str:
         """Record the first decision of a plan; see the port."""

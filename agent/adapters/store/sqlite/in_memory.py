@@ -20,9 +20,6 @@ _NAME = ":memory:"
 class InMemoryDatabase(SqliteDatabase):
     """One connection for all threads, one transaction at a time; everything is forgotten with the object.
 
-    Args:
-        kind: Which schema it holds.
-
     Raises:
         InputRejected: SQLite is too old.
     """

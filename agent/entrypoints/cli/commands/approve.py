@@ -38,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
         InputRejected: The arguments contradict each other.
         SreError: See :class:`agent.entrypoints.operator_client.protocol.OperatorClient`.
     """
-    from agent.entrypoints.cli.decide import decide, withdraw
+    from agent.entrypoints.cli.decide import decide
+    from agent.entrypoints.operator_client.protocol import OperatorDecision
     from agent.errors import InputRejected
 
     if args.withdraw and (args.break_glass or args.digest or args.wait):
@@ -49,17 +50,16 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.break_glass and not args.why.strip():
         raise InputRejected("nothing was sent", why="--break-glass needs a reason", hint="give it: --why TEXT")
-    if args.withdraw:
-        return withdraw(args.plan, by=args.by, why=args.why)
-    return decide(
-        args.plan,
-        Choice.APPROVE,
+    asked = OperatorDecision(
+        plan=args.plan,
+        answer=Choice.REJECT if args.withdraw else Choice.APPROVE,
         by=args.by,
         why=args.why,
         plan_digest=args.digest,
         break_glass=args.break_glass,
-        wait=args.wait,
+        withdraw=args.withdraw,
     )
+    return decide(asked, wait=args.wait)
 
 
 def _digest(text: str) -> str:

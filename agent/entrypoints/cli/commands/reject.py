@@ -15,5 +15,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Reject the plan."""
     from agent.entrypoints.cli.decide import decide
+    from agent.entrypoints.operator_client.protocol import OperatorDecision
 
-    return decide(args.plan, Choice.REJECT, by=args.by, why=args.why)
+    return decide(OperatorDecision(plan=args.plan, answer=Choice.REJECT, by=args.by, why=args.why))

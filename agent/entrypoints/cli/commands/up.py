@@ -198,12 +198,12 @@ def _check_databases(app: "App", *, anew: bool) -> None:
     from agent.ports.stage_context import Owner
     from agent.stages.shared.database_pair import pair_again, pairing_fault
 
-    world = app.contexts[Owner.DECIDE]
-    apart = pairing_fault(world)
+    context = app.contexts[Owner.DECIDE]
+    apart = pairing_fault(context)
     if apart and anew:
         from agent.app.operating_system import user_name
 
-        pair_again(world, by=user_name(), why=apart, at=now())
+        pair_again(context, by=user_name(), why=apart, at=now())
         print("the databases are paired; the kill switch is on: sre-agent stop --off", file=sys.stderr)
         return
     if apart:

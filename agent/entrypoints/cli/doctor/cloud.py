@@ -9,6 +9,7 @@ from agent.app.http_clients import ask
 from agent.catalogue.load_bundled import load_healthy
 from agent.catalogue.load_failures import load_failures
 from agent.core.intake.sink_filter import sink_filters
+from agent.core.planning.runbook_commands import GPU_QUOTAS
 from agent.core.service.services import Service, Services
 from agent.entrypoints.cli.doctor.external_services import Clocks
 from agent.entrypoints.cli.doctor.finding import Finding, bad, good, run_check, unknown
@@ -21,10 +22,6 @@ PUSHED = (Topic.LOG_EVENTS, Topic.ALERTS, Topic.INCIDENTS, Topic.DECISIONS)
 DATABASES = ("sre-state", "sre-control")
 EXECUTOR = "sre-on-decision@"
 UPDATER = "sreServiceUpdater"
-QUOTAS = {
-    "nvidia-l4": "NvidiaL4GpuAllocNoZonalRedundancyPerProjectRegion",
-    "nvidia-rtx-pro-6000": "NvidiaRtxPro6000GpuAllocNoZonalRedundancyPerProjectRegion",
-}
 
 Base = Callable[[str], str]
 Token = Callable[[], str]
@@ -87,7 +84,7 @@ class Cloud:
         yield from self._quota(service)
 
     def _quota(self, service: Service) -> Iterator[Finding]:
-        name = QUOTAS.get(service.accelerator)
+        name = GPU_QUOTAS.get(service.accelerator)
         if name is None:
             return
         check = f"quota:{service.name}"

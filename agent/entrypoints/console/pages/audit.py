@@ -46,7 +46,7 @@ def add_audit(app: Flask, console: PageContext) -> None:
 
     @app.get("/audit")
     def audit() -> Response:
-        person, now = who_asks(console), console.world.clock.now()
+        person, now = who_asks(console), console.context.clock.now()
         asked, named = _asked(), bool(person.who)
         wanted = named and request.args.get("verify") == "1"
         verdict = kept.of(console.control, asked.chain) if wanted else None

@@ -60,21 +60,21 @@ def add_changes(app: Flask, console: PageContext) -> None:
 
     @app.get("/changes")
     def changes() -> Response:
-        person, now = who_asks(console), console.world.clock.now()
-        context = _context(console.world, _asked(), now)
+        person, now = who_asks(console), console.context.clock.now()
+        context = _context(console.context, _asked(), now)
         return page(console, "changes.html", person, now, moving=context.pop("moving"), **context)
 
 
-def _context(world: StageContext, asked: _Asked, now: datetime) -> dict[str, Any]:
+def _context(context: StageContext, asked: _Asked, now: datetime) -> dict[str, Any]:
     query = Query(service=asked.service or None, before=asked.before)
-    found = find_changes(world.store, query, limit=SHOWN)
+    found = find_changes(context.store, query, limit=SHOWN)
     kept = {"service": asked.service} if asked.service else {}
     older = {"before": found.further_before.isoformat()} | kept if found.further_before is not None else {}
     return {
         "rows": [change_row(i, now) for i in found.incidents],
-        "outside": _outside(world, asked.service) if asked.before is None else (),
+        "outside": _outside(context, asked.service) if asked.before is None else (),
         "service": asked.service,
-        "services": sorted(service.name for service in world.rules.services.services),
+        "services": sorted(service.name for service in context.rules.services.services),
         "older": tuple(older.items()),
         "moving": any(moves(i, now) for i in found.incidents),
     }
@@ -98,9 +98,9 @@ def change_row(incident: Incident, now: datetime) -> ChangeRow:
     )
 
 
-def _outside(world: StageContext, service: str) -> tuple[OutsideChange, ...]:
-    records = world.service_records
-    names = [s.name for s in world.rules.services.services if service in {"", s.name}]
+def _outside(context: StageContext, service: str) -> tuple[OutsideChange, ...]:
+    records = context.service_records
+    names = [s.name for s in context.rules.services.services if service in {"", s.name}]
     found = []
     for name in names:
         record = records.service_record(name) if records is not None else None

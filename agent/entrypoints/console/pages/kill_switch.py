@@ -38,21 +38,21 @@ def add_kill_switch(app: Flask, console: PageContext) -> None:
                 missing = refused("it needs a reason", AGAIN, words=NOT_TURNED, status=HTTPStatus.BAD_REQUEST)
                 return answer_page(console, person, missing)
             operator = operator_of(console, person)
-            console.control.turn(operator, on=on, why=why, at=console.world.clock.now())
+            console.control.turn(operator, on=on, why=why, at=console.context.clock.now())
         except SreError as error:
             return answer_page(console, person, failed(error, words=NOT_TURNED))
         return redirect(f"{request.script_root}/kill-switch", HTTPStatus.SEE_OTHER)
 
 
 def _page(console: PageContext, person: Person) -> Response:
-    now, viewer = console.world.clock.now(), viewer_of(console, person)
+    now, viewer = console.context.clock.now(), viewer_of(console, person)
     try:
         stands, unknown = console.control.kill_switch(), ""
     except SreError as error:
         stands, unknown = KillSwitch(on=False), error.why  # the one form is then the one that stops
     turn = "off" if stands.on else "on"
     about = _about(on=not stands.on, stands=stands)
-    barred = "" if viewer.by_token and not person.who else may_not_operate(console.world, person)
+    barred = "" if viewer.by_token and not person.who else may_not_operate(console.context, person)
     return page(
         console,
         "kill_switch.html",
@@ -60,7 +60,7 @@ def _page(console: PageContext, person: Person) -> Response:
         now,
         switch=stands,
         unknown=unknown,
-        halted=console.world.halted,
+        halted=console.context.halted,
         turn=turn,
         token=form_token(console, viewer.cookie, FORM, about, person),
         barred=barred,

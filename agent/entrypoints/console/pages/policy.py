@@ -91,12 +91,12 @@ def answer(console: PageContext, question: PolicyQuestion, now: datetime, person
     """
     if not question.asked:
         return None
-    world = console.world
+    context = console.context
     try:
         at = _time(question.at) or now
         subject = _subject(console, question)
-        subject = _completed(world, subject, at) if person.who else subject.with_(local=world.local)
-        rows = explain(world.rules.policy, subject, at=at, by=question.by or None)
+        subject = _completed(context, subject, at) if person.who else subject.with_(local=context.local)
+        rows = explain(context.rules.policy, subject, at=at, by=question.by or None)
     except SreError as error:
         return PolicyAnswer(wrong=f"{error.why}. {error.hint[:1].upper()}{error.hint[1:]}.")
     return PolicyAnswer(service=subject.service, allowed=is_allowed(rows), rows=rows, at=at)
@@ -123,7 +123,7 @@ def _typed(question: PolicyQuestion) -> Typed:
 
 
 def _stored(console: PageContext, named: str) -> Subject:
-    store = console.world.store
+    store = console.context.store
     if named.startswith("rq-"):
         incident = load_or_none(console, named)
         if incident is None or incident.request is None:
@@ -138,17 +138,17 @@ def _stored(console: PageContext, named: str) -> Subject:
     return subject.with_(closed="another plan has taken its place") if newer else subject
 
 
-def _completed(world: StageContext, subject: Subject, at: datetime) -> Subject:
+def _completed(context: StageContext, subject: Subject, at: datetime) -> Subject:
     """Return the change with what the control database and the live service say of it, where they can be asked."""
-    known: dict[str, object] = {"local": world.local}
-    if world.control is None:
+    known: dict[str, object] = {"local": context.local}
+    if context.control is None:
         return subject.with_(**known)
     asker = subject.asker if subject.policy is None else None
-    check = check_change(world, subject.service, subject.actions, asker=asker, at=at)
+    check = check_change(context, subject.service, subject.actions, asker=asker, at=at)
     changes = check.changes
     known["stopped"] = check.stopped
     known["limits"] = limit_uses(
-        world.rules.policy, subject.service, of_service=changes.service_changes, of_all=changes.by_service, now=at
+        context.rules.policy, subject.service, of_service=changes.service_changes, of_all=changes.by_service, now=at
     )
     for name in ("over_budget", "unproved"):
         if (said := getattr(check, name)) is not None:
@@ -175,26 +175,26 @@ def add_policy(app: Flask, console: PageContext) -> None:
 
     @app.get("/policy")
     def policy() -> Response:
-        person, now = who_asks(console), console.world.clock.now()
+        person, now = who_asks(console), console.context.clock.now()
         question = read_question(request)
         test: dict[str, Any] = {"question": question, "tested": answer(console, question, now, person), "kinds": KINDS}
-        test["services"] = sorted(service.name for service in console.world.rules.services.services)
-        return page(console, "policy.html", person, now, **policy_context(console.world, now), **test)
+        test["services"] = sorted(service.name for service in console.context.rules.services.services)
+        return page(console, "policy.html", person, now, **policy_context(console.context, now), **test)
 
 
-def policy_context(world: StageContext, now: datetime) -> dict[str, Any]:
+def policy_context(context: StageContext, now: datetime) -> dict[str, Any]:
     """Return what the page is made of; it asks for nothing that this process may not read.
 
     In the cloud the console has neither the control database nor a platform, and says where to look instead.
     """
-    policy, describes = world.rules.policy, world.owner is Owner.DECIDE
+    policy, describes = context.rules.policy, context.owner is Owner.DECIDE
     return {
         "policy": policy,
         "freezes": freeze_views(policy, now),
         "rules": [(number, rule, rule_text(rule)) for number, rule in enumerate(policy.rules)],
         "approvers": [(approver.name, approver_text(approver)) for approver in policy.approvers],
-        "limits": _limits(world, now) if describes else None,
-        "budgets": [(use, _is_tight(use)) for use in budget_uses(world)] if describes else None,
+        "limits": _limits(context, now) if describes else None,
+        "budgets": [(use, _is_tight(use)) for use in budget_uses(context)] if describes else None,
         "limit_text": lambda use: limit_text(use, now),
     }
 
@@ -204,13 +204,13 @@ def _is_tight(use: BudgetUse) -> bool:
     return use.used_usd_per_h >= use.usd_per_h or bool(use.unknown)
 
 
-def _limits(world: StageContext, now: datetime) -> tuple[LimitUse, ...] | None:
+def _limits(context: StageContext, now: datetime) -> tuple[LimitUse, ...] | None:
     """Return the hourly limits, and the windows of services that were changed recently; None where nobody knows."""
-    policy = world.rules.policy
-    names = [service.name for service in world.rules.services.services] or [""]
+    policy = context.rules.policy
+    names = [service.name for service in context.rules.services.services] or [""]
     since = now - max(longest_window(policy, name) for name in names)
     try:
-        changes = world.control_store().limits("", since).by_service
+        changes = context.control_store().limits("", since).by_service
     except SreError:
         return None
     found: dict[tuple[str, str], LimitUse] = {}

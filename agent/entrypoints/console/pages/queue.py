@@ -72,10 +72,10 @@ def add_queue(app: Flask, console: PageContext, view: QueueView | None) -> None:
 
     @app.get("/queue")
     def queue() -> Response:
-        person, now = who_asks(console), console.world.clock.now()
+        person, now = who_asks(console), console.context.clock.now()
         viewer = viewer_of(console, person)
         by_token = viewer.by_token and not person.who
-        barred = "" if by_token else may_not_operate(console.world, person)
+        barred = "" if by_token else may_not_operate(console.context, person)
         letters = view.letters() if view is not None else ()
         shown = [
             _Shown(
@@ -125,15 +125,15 @@ def _deliver(console: PageContext, view: QueueView | None, person: Person, key: 
     letter = letters.letter(key) if letters is not None else None
     if letters is None or letter is None or letter.kept_because:
         raise _gone(letter.kept_because if letter is not None else "")
-    _record(console.world, operator, letter, console.world.clock.now())
+    _record(console.context, operator, letter, console.context.clock.now())
     if not letters.deliver_again(key):
         raise _gone("")
 
 
-def _record(world: StageContext, operator: Person, letter: DeadLetter, at: datetime) -> None:
+def _record(context: StageContext, operator: Person, letter: DeadLetter, at: datetime) -> None:
     incident = letter.attributes.get("incident", "")
     body = f"{letter.topic} {letter.key}: {letter.reason}"
-    world.control_store().append(at=at, kind="dead_letter.redelivery", incident=incident, who=operator.who, body=body)
+    context.control_store().append(at=at, kind="dead_letter.redelivery", incident=incident, who=operator.who, body=body)
 
 
 def _gone(why: str) -> StateConflict:

@@ -26,7 +26,7 @@ def add_statistics(app: Flask, console: PageContext) -> None:
 
     @app.get("/statistics")
     def statistics() -> Response:
-        person, now = who_asks(console), console.world.clock.now()
+        person, now = who_asks(console), console.context.clock.now()
         days, objective = request.args.get("days", "30"), request.args.get("objective", "")
         if days not in WINDOWS or objective not in OBJECTIVES:
             why = "the window or the objective is none of the list"
@@ -35,21 +35,21 @@ def add_statistics(app: Flask, console: PageContext) -> None:
 
 
 def _context(console: PageContext, now: datetime, days: str, objective: str) -> dict[str, Any]:
-    world, price = console.world, console.settings.model_price
+    context, price = console.context, console.settings.model_price
     since = now - timedelta(days=int(days))
-    found = world.store.incidents(Query(run=LIVE, since=since, limit=LOOKED_THROUGH))
+    found = context.store.incidents(Query(run=LIVE, since=since, limit=LOOKED_THROUGH))
     troubles = [incident for incident in found if incident.request is None]
     cut = len(found) == LOOKED_THROUGH
     begins = found[-1].opened_at if cut else since
-    measured = [(incident, durations(incident, world.store.timeline(incident.id))) for incident in troubles]
+    measured = [(incident, durations(incident, context.store.timeline(incident.id))) for incident in troubles]
 
     def share_of(name: str) -> float:
-        watched = world.rules.services.watched(name)
+        watched = context.rules.services.watched(name)
         declared = watched.objective if watched is not None else None
         return float(objective or declared or UNSAID_PERCENT) / 100
 
     figures = statistics_of(measured, since=begins, now=now, objective=share_of)
-    counts = world.request_counts.requests_since(since) if world.request_counts is not None else {}
+    counts = context.request_counts.requests_since(since) if context.request_counts is not None else {}
     requests = [RequestBudget(service=name, counts=of, objective=share_of(name)) for name, of in counts.items()]
     return {
         "figures": figures,

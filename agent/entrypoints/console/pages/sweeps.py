@@ -23,13 +23,13 @@ AGAIN: Final = "Open the page of the sweep again and answer there."
 
 def add_sweeps(app: Flask, console: PageContext) -> None:
     """Add the pages; in the cloud the console has no record of sweeps, and says where they are answered."""
-    here = console.world.owner is Owner.DECIDE
+    here = console.context.owner is Owner.DECIDE
 
     @app.get("/sweeps")
     def sweeps() -> Response:
         person = who_asks(console)
-        found = asked_sweeps(console.world) if here else None
-        return page(console, "sweeps.html", person, console.world.clock.now(), sweeps=found)
+        found = asked_sweeps(console.context) if here else None
+        return page(console, "sweeps.html", person, console.context.clock.now(), sweeps=found)
 
     if here:
         _add_one(app, console)
@@ -40,7 +40,7 @@ def _add_one(app: Flask, console: PageContext) -> None:
     def one_sweep(sweep_id: str) -> Response:
         person = who_asks(console)
         try:
-            asked = asked_sweep(console.world, sweep_id)
+            asked = asked_sweep(console.context, sweep_id)
         except NotFound:
             not_found(console, "sweep")
         return _page(console, person, asked)
@@ -54,10 +54,10 @@ def _add_one(app: Flask, console: PageContext) -> None:
             why = foreign or "it says neither yes nor no"
             return answer_page(console, person, refused(why, AGAIN, words=NOT_ANSWERED))
         try:
-            answer_sweep(console.world, _word(console, person, sweep_id, Choice(answer)))
+            answer_sweep(console.context, _word(console, person, sweep_id, Choice(answer)))
         except SreError as error:
             return answer_page(console, person, failed(error, words=NOT_ANSWERED))
-        tell_sweep(console.world, sweep_id)
+        tell_sweep(console.context, sweep_id)
         return redirect(f"{request.script_root}/sweeps/{sweep_id}", HTTPStatus.SEE_OTHER)
 
 
@@ -68,17 +68,17 @@ def _word(console: PageContext, person: Person, sweep_id: str, answer: Choice) -
 
 
 def _page(console: PageContext, person: Person, asked: AskedSweep) -> Response:
-    world, asking, viewer = console.world, asked.sweep.request, viewer_of(console, person)
+    context, asking, viewer = console.context, asked.sweep.request, viewer_of(console, person)
     by_token, objection = viewer.by_token and not person.who, ""
     if asked.waits and not by_token:
-        objection = may_not_answer(world, asking, person=person)
+        objection = may_not_answer(context, asking, person=person)
     return page(
         console,
         "sweep.html",
         person,
-        world.clock.now(),
+        context.clock.now(),
         asked=asked,
-        plan=world.rules.redact("\n".join(plan_lines(asked.sweep))),
+        plan=context.rules.redact("\n".join(plan_lines(asked.sweep))),
         objection=objection,
         own=bool(person.who) and person.who.casefold() == asking.asker.casefold(),
         token=form_token(console, viewer.cookie, FORM, asking.id, person),

@@ -3,8 +3,7 @@
 import pytest
 
 from agent.adapters.clock import SystemClock
-from agent.adapters.google.queued_resources import CloudTpuQueue
-from agent.adapters.google.quotas import GoogleQuotas
+from agent.adapters.google.quotas import CloudTpuQueue, GoogleQuotas
 from agent.adapters.google.rest import GoogleRest
 from agent.errors import PolicyRefused
 from agent.ports.quotas import QuotaOf

@@ -14,7 +14,6 @@ USERS = {
     "state": (
         "store/sqlite/store.py",
         "store/sqlite/cards.py",
-        "store/sqlite/request_counts.py",
         "store/sqlite/service_records.py",
     ),
     "bus": ("bus/embedded.py", "bus/dead_letters.py", "bus/quarantine/sqlite.py"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent.core.sweep.comparison import unlike
 from agent.core.sweep.provenance import Driver, Limits
 from tests.agent.core.sweep.values import NOW, provenance
 
@@ -11,10 +12,10 @@ from tests.agent.core.sweep.values import NOW, provenance
 )
 def test_unlike_things_are_unlike(change: dict) -> None:
     """Flags, driver, limits and lengths make another measurement."""
-    assert provenance(**change).likeness != provenance().likeness
+    assert unlike(provenance(**change), provenance())
 
 
 def test_time_and_id_make_no_other_measurement() -> None:
     """The same again tomorrow may be compared."""
     tomorrow = provenance(sweep="sweep-2", started_at=NOW.replace(day=23), endpoint="http://127.0.0.1:9")
-    assert tomorrow.likeness == provenance().likeness
+    assert not unlike(tomorrow, provenance())

@@ -10,6 +10,7 @@ from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.follow import follow
 from agent.entrypoints.cli.main import main
 from agent.entrypoints.operator_client.local import open_operator_client
+from agent.entrypoints.operator_client.protocol import OperatorDecision
 from tests.agent.entrypoints.waiting_plan import Service, asked
 
 __all__ = ["asked"]
@@ -29,7 +30,7 @@ def test_it_stops_where_a_person_is_needed(asked, capsys):
 def test_every_step_is_printed_once_until_the_end(asked, capsys):
     """The service goes on between two looks; nothing is said twice or left out."""
     client, service = open_operator_client(), Service()
-    client.decide(asked.plan.id, Choice.APPROVE, by="ada", why="", plan_digest=asked.plan.digest)
+    client.decide(OperatorDecision(plan=asked.plan.id, answer=Choice.APPROVE, by="ada", plan_digest=asked.plan.digest))
     code = follow(client, asked.id, decided=asked.plan.id, as_json=True, pause=lambda _: service.step())
     told = phases(capsys.readouterr().out)
     whole = [event.phase.value for event in client.timeline(asked.id)]

@@ -209,7 +209,7 @@ def test_where_the_policy_of_decide_says_no_its_words_are_shown(front, desk, ser
     fields = front.form("approve")
     known = desk.stage.world.rules
     nobody = replace(known, policy=known.policy.with_(approvers=()))
-    served.gate = replace(served.gate, world=replace(served.gate.world, rules=nobody))
+    served.gate = replace(served.gate, context=replace(served.gate.context, rules=nobody))
     answered = front.post(fields)
     assert (answered.status_code, desk.phase()) == (403, Phase.ASKED)
     assert "names no approver with the e-mail" in answered.text

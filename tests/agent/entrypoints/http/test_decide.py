@@ -49,7 +49,7 @@ class Desk:
     def __init__(self, context, clock, control, load):
         self.clock, self.control, self.load, self.replies = clock, control, load, []
         self.gate = DecideService(
-            world=context, clock=clock, slack_secret=SECRET, reply=lambda _url, text: self.replies.append(text)
+            context=context, clock=clock, slack_secret=SECRET, reply=lambda _url, text: self.replies.append(text)
         )
 
     def request(self, action, *, user, value=None, typed=None, name=None):

@@ -45,7 +45,7 @@ def desk(desks, theatre, tokens, cluster):
     made.plan = made.incident.plan
     plain = made.gate
     made.gate = lambda **changes: plain(
-        **({"authenticator": replace(plain().authenticator, review=cluster), "world": made.stage.world} | changes)
+        **({"authenticator": replace(plain().authenticator, review=cluster), "context": made.stage.world} | changes)
     )
     return made
 

@@ -180,7 +180,7 @@ class TestTokens:
 
                 return fail
 
-        status, said = desk.say(token=token, gate=desk.gate(world=replace(world, store=Away())))
+        status, said = desk.say(token=token, gate=desk.gate(context=replace(world, store=Away())))
         assert (status, said["why"]) == (503, "the disk is gone")
         assert desk.say(token=token)[0] == 200
 
@@ -224,7 +224,7 @@ class TestTokens:
 
                 return wait
 
-        gate = desk.gate(world=replace(world, store=Slow()), answer_s=0.05, workers=Workers(1))
+        gate = desk.gate(context=replace(world, store=Slow()), answer_s=0.05, workers=Workers(1))
         status, said = desk.say(gate=gate)
         assert (status, said["what"]) == (503, "the answer was not recorded")
         gone.set()
@@ -321,7 +321,7 @@ class TestKillSwitch:
     def test_a_secret_in_the_reason_is_neither_kept_nor_recorded(self, desk):
         secret = "hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeFgH"
         world = desk.stage.world
-        gate = desk.gate(world=replace(world, rules=replace(world.rules, redact=redact)))
+        gate = desk.gate(context=replace(world, rules=replace(world.rules, redact=redact)))
         said = desk.ask("POST", "/kill-switch", {"on": True, "why": f"leaked {secret}"}, gate=gate)[1]
         control = world.control
         kept = (said["why"], control.kill_switch().why, control.audit()[-1].body)
@@ -353,7 +353,7 @@ class TestKillSwitch:
                 raise DependencyFailed("not written", why="the disk is full", hint="later")
 
         control = Unwritten(InMemoryDatabase(Kind.CONTROL))
-        gate = desk.gate(world=replace(desk.stage.world, control=control))
+        gate = desk.gate(context=replace(desk.stage.world, control=control))
         assert desk.ask("POST", "/kill-switch", {"on": True}, gate=gate)[0] == 503
         assert control.kill_switch().on
         assert desk.ask("POST", "/kill-switch", {"on": False}, gate=gate)[0] == 503
@@ -475,7 +475,7 @@ class TestLooking:
         store = Slow()
         for name in ("plan", "load", "commit", "sent", "outbox", "latest_time", "mark", "first_mark", "reach"):
             setattr(store, name, slow(name))
-        gate = desk.gate(world=replace(world, store=store), read_s=0.05, workers=Workers(1))
+        gate = desk.gate(context=replace(world, store=store), read_s=0.05, workers=Workers(1))
         for _ in range(4):
             status, said = desk.ask("GET", "/incidents", gate=gate)
             assert (status, said["what"]) == (503, "nothing was read")

@@ -90,7 +90,7 @@ class TestInSlack:
         rule = Rule(services=(SERVICE,), kinds=("sweep",), mode=Mode.PERSON, approvals=2)
         policy = self.context.rules.policy.with_(rules=(rule,), approvers=(*PEOPLE, fay))
         self.context, replaced = replace(self.context, rules=replace(self.context.rules, policy=policy)), []
-        slack.gate = replace(slack.gate, world=self.context, replace=lambda _url, message: replaced.append(message))
+        slack.gate = replace(slack.gate, context=self.context, replace=lambda _url, message: replaced.append(message))
         assert "approved by 1 of 2 people; another person must" in self.press(slack, APPROVE_SWEEP, "U0ADA")
         assert replaced == []
         assert f"{self.sweep.request.id} is approved; it starts" in self.press(slack, APPROVE_SWEEP, "U0FAY")

@@ -9,6 +9,7 @@ from mcp import StdioServerParameters
 from agent.core.decision.decision import Choice
 from agent.core.incident.phase import Phase
 from agent.entrypoints.operator_client.local import open_operator_client
+from agent.entrypoints.operator_client.protocol import OperatorDecision
 from tests.agent.entrypoints.mcp.test_server import MODEL, SERVICE, Served, talk, text_of
 from tests.agent.entrypoints.waiting_plan import run_until
 
@@ -92,12 +93,12 @@ def test_a_session_ends_with_two_changes_that_a_person_approved_elsewhere(way, a
     """The incident's plan, then a proposal: both are asked for here, decided there, applied and verified."""
     person = open_operator_client()
     plan = talk(look, server=way)
-    person.decide(plan["plan"], Choice.APPROVE, by="ada", why="", plan_digest=plan["digest"])
+    person.decide(OperatorDecision(plan=plan["plan"], answer=Choice.APPROVE, by="ada", plan_digest=plan["digest"]))
     assert run_until(Phase.RESOLVED).id == asked.id
     health = talk(verify, server=way)
     assert {row["check"]: row["good"] for row in health["measurements"]}["completion"] is True
     proposed = talk(propose, server=way)
     life = run_until(Phase.ASKED, requested=True)
     assert (proposed["request"], life.request.asker[:4]) == (life.id, "mcp:")
-    person.decide(life.plan.id, Choice.APPROVE, by="ada", why="", plan_digest=life.plan.digest)
+    person.decide(OperatorDecision(plan=life.plan.id, answer=Choice.APPROVE, by="ada", plan_digest=life.plan.digest))
     assert run_until(Phase.RESOLVED, requested=True).id == life.id

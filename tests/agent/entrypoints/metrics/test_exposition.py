@@ -30,7 +30,7 @@ def stage():
 
 
 def sources(stage, **more):
-    given = {"world": stage.world, "history": History(stage.world.store, (NAME,)), "stopped": lambda: ""}
+    given = {"context": stage.world, "history": History(stage.world.store, (NAME,)), "stopped": lambda: ""}
     return Sources(**(given | more))
 
 

@@ -18,7 +18,7 @@ from tests.journeys.conftest import ROOT
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
 AT = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 START = Start(revision="gemma-1", mark="m1", template="{}", stage=Stage.READY, began_at=AT, ready_at=AT)
-PAGE = State(service="gemma", uid="u", template="{}", starts=(START,))
+STATE = State(service="gemma", uid="u", template="{}", starts=(START,))
 
 
 def test_requests_that_a_check_counted_are_kept_by_service(tmp_path) -> None:
@@ -31,7 +31,7 @@ def test_requests_that_a_check_counted_are_kept_by_service(tmp_path) -> None:
         return CheckResult(revision="gemma-1", mark="m1", requests=requests) if requests is not None else None
 
     monitor = HostMonitor(app, "gemma", platform=None, doctor=SimpleNamespace(check=check), folder=tmp_path)
-    monitor.page = PAGE
+    monitor.state = STATE
     for _ in range(4):
         monitor.check()
     assert app.request_counts.requests_since(AT) == {"gemma": RequestCounts(answered=5, failed=2)}
@@ -54,7 +54,7 @@ def test_counts_that_are_not_kept_hold_no_alert_up_and_are_kept_by_a_later_check
     app = build_app(read_settings({}, store=f"sqlite:{tmp_path}", platform=f"rehearsal:{EXAMPLE}"))
     sick = CheckResult(revision="gemma-1", mark="m1", requests=RequestCounts(answered=4, failed=1), sick="it hangs")
     monitor = HostMonitor(app, "gemma", platform=None, doctor=SimpleNamespace(check=lambda *_: sick), folder=tmp_path)
-    monitor.page = PAGE
+    monitor.state = STATE
     monkeypatch.setattr(app.request_counts, "add_requests", refusing(1, app.request_counts.add_requests))
     monitor.check()
     assert len(app.store.incidents(Query())) == 1
@@ -71,7 +71,7 @@ def test_an_alert_that_was_not_stored_is_told_by_the_next_check(tmp_path, monkey
     found = [sick, sick, sick.with_(sick=""), sick.with_(sick="")]
     doctor = SimpleNamespace(check=lambda *_: found.pop(0))
     monitor = HostMonitor(app, "gemma", platform=None, doctor=doctor, folder=tmp_path)
-    monitor.page = PAGE
+    monitor.state = STATE
     monkeypatch.setattr(app.store, "commit", refusing(1, app.store.commit))
     with pytest.raises(DependencyFailed):
         monitor.check()

@@ -322,7 +322,7 @@ def test_a_change_is_asked_for_in_the_cloud_and_taken_back(operator, desk, serve
     monkeypatch.setattr("agent.entrypoints.cli.commands.change.WAIT_S", 0.0)
     words = ("change", "gemma-free", "--set-flag", "max-model-len=32768", "--why", "longer documents")
     desk.watch("gemma-free")
-    served.gate = replace(served.gate, world=desk.stage.world)
+    served.gate = replace(served.gate, context=desk.stage.world)
     code, out, err = operator(*words)
     assert (code, "ada@example[.]com asks for a change: longer documents" in out) == (0, True), err
     (held,) = (i.request for i in desk.stage.world.store.incidents(Query(service="gemma-free")))

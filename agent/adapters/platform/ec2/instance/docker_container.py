@@ -41,13 +41,13 @@ BEFORE = "-before-"  # between the name of a container and the revision that too
 
 def read_container(asked: Json) -> Json:
     """Return the container as it is now, and note in the ledger that its newest start serves."""
-    with ledger(asked) as book:
-        return described_container(asked, book)
+    with ledger(asked) as record:
+        return described_container(asked, record)
 
 
-def described_container(asked: Json, book: Json) -> Json:
+def described_container(asked: Json, record: Json) -> Json:
     """Return the container as it is now; hold the ledger's lock."""
-    newest = book["effects"][-1] if book["effects"] else None
+    newest = record["effects"][-1] if record["effects"] else None
     if newest is not None and not newest["restarted"] and inspect(asked, asked["container"]) is None:
         said = inspect(asked, newest["prior"])  # between two names
         seen = Container(said, asked) if said is not None else found_container(asked)
@@ -66,8 +66,8 @@ def described_container(asked: Json, book: Json) -> Json:
         "env": json.loads(seen.text)["env"],  # not strict: our own
         "text": seen.text,
         "others": seen.others,
-        "generation": book["generation"],
-        "effects": [{k: v for k, v in e.items() if k not in hidden} for e in book["effects"]],
+        "generation": record["generation"],
+        "effects": [{k: v for k, v in e.items() if k not in hidden} for e in record["effects"]],
         "enabled": "enabled"
         if seen.policy.get("Name") in {"always", "unless-stopped"}
         else "restart=" + (seen.policy.get("Name") or "no"),
@@ -101,37 +101,37 @@ def container_readiness(seen: Container, newest: Json | None, asked: Json) -> tu
 
 def change_container(asked: Json) -> Json:
     """Make the container anew, or start the one before again: once for each effect, inside its lease."""
-    with ledger(asked) as book:
-        newest = book["effects"][-1] if book["effects"] else None
-        if any(e["key"] == asked["key"] for e in book["effects"]):
+    with ledger(asked) as record:
+        newest = record["effects"][-1] if record["effects"] else None
+        if any(e["key"] == asked["key"] for e in record["effects"]):
             if newest is not None and newest["key"] == asked["key"] and not newest["restarted"]:
                 in_time(asked)
-                swap(asked, book, newest)
-            return described_container(asked, book)
+                swap(asked, record, newest)
+            return described_container(asked, record)
         seen = found_container(asked)
         in_time(asked)
-        now = {"others": seen.others, "text": sha(seen.text), "generation": book["generation"]}
-        require_expected(asked, book, now, "the container changed since it was read")
+        now = {"others": seen.others, "text": sha(seen.text), "generation": record["generation"]}
+        require_expected(asked, record, now, "the container changed since it was read")
         entry = {"key": asked["key"], "revision": asked["revision"], "incident": asked["incident"],
                  "generation": asked["generation"], "others": now["others"], "holds": sha(asked["text"]),
-                 "before": now["text"], "text": asked["text"], "prior": seen.said["Id"], "former": book["generation"],
+                 "before": now["text"], "text": asked["text"], "prior": seen.said["Id"], "former": record["generation"],
                  "policy": seen.policy, "new": "", "started": NEVER, "restarted": False, "ready": False,
                  "failed": ""}  # fmt: skip
         if asked["text"] == seen.text:  # the same once more: the container itself is started again
             entry |= {"new": seen.said["Id"], "started": seen.said["State"].get("StartedAt", NEVER)}
         else:
-            entry |= kept_before(asked, book, seen.others)
-        book["effects"] = [*book["effects"], entry][-KEPT_EFFECTS:]
-        book["generation"] = asked["generation"]
-        keep(asked, book)  # the intent first: a second try goes on, whatever becomes of this one
-        swap(asked, book, entry)
-        return described_container(asked, book)
+            entry |= kept_before(asked, record, seen.others)
+        record["effects"] = [*record["effects"], entry][-KEPT_EFFECTS:]
+        record["generation"] = asked["generation"]
+        keep(asked, record)  # the intent first: a second try goes on, whatever becomes of this one
+        swap(asked, record, entry)
+        return described_container(asked, record)
 
 
-def kept_before(asked: Json, book: Json, others: str) -> Json:
+def kept_before(asked: Json, record: Json, others: str) -> Json:
     """Return the container that had those arguments before, where it is still there and like the present one else."""
     text = sha(asked["text"])
-    for entry in reversed(book["effects"]):
+    for entry in reversed(record["effects"]):
         if entry["before"] == text and entry["prior"] != entry["new"]:
             said = inspect(asked, entry["prior"])
             if said is not None and Container(said, asked).others == others:
@@ -140,18 +140,18 @@ def kept_before(asked: Json, book: Json, others: str) -> Json:
     return {}
 
 
-def swap(asked: Json, book: Json, entry: Json) -> None:
+def swap(asked: Json, record: Json, entry: Json) -> None:
     """Make, stop, rename, start; each step fit to be taken up by a second try."""
     old = inspect(asked, entry["prior"])
     if not entry["new"]:
         try:
             entry["new"] = made(asked, entry)
         except Refused:
-            book["effects"].remove(entry)  # nothing else was done yet
-            book["generation"] = entry["former"]
-            keep(asked, book)
+            record["effects"].remove(entry)  # nothing else was done yet
+            record["generation"] = entry["former"]
+            keep(asked, record)
             raise
-        keep(asked, book)
+        keep(asked, record)
     if entry["new"] != entry["prior"] and old is not None:
         step_aside(asked, entry, old)
     new = inspect(asked, entry["new"])
@@ -169,7 +169,7 @@ def swap(asked: Json, book: Json, entry: Json) -> None:
             entry["failed"] = f"it was not started: {error}"
     entry["restarted"] = True
     entry["others"] = found_container(asked).others
-    keep(asked, book)
+    keep(asked, record)
 
 
 def step_aside(asked: Json, entry: Json, old: Json) -> None:

@@ -54,25 +54,25 @@ def ledger(asked: Json) -> Iterator[Json]:
     with (folder / f"{asked['ledger']}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         held = path.read_text() if path.exists() else '{"generation": 0, "effects": []}'
-        book: Json = json.loads(held)  # not strict: a file of ours
-        before = json.dumps(book)
-        yield book
-        if json.dumps(book) != before:
-            keep(asked, book)
+        record: Json = json.loads(held)  # not strict: a file of ours
+        before = json.dumps(record)
+        yield record
+        if json.dumps(record) != before:
+            keep(asked, record)
 
 
-def require_expected(asked: Json, book: Json, now: Json, changed: str) -> None:
+def require_expected(asked: Json, record: Json, now: Json, changed: str) -> None:
     """Refuse what was planned for another state, which ``changed`` says, and a revision's name that is taken."""
     if now != asked["expects"]:
         what = ", ".join(name for name in now if now[name] != asked["expects"][name])
         raise Refused("conflict", f"{changed} ({what})")
-    if any(e["revision"] == asked["revision"] for e in book["effects"]):
+    if any(e["revision"] == asked["revision"] for e in record["effects"]):
         raise Refused("conflict", f"revision {asked['revision']!r} exists and is not of this effect")
 
 
-def keep(asked: Json, book: Json) -> None:
+def keep(asked: Json, record: Json) -> None:
     """Write the ledger whole; hold the lock."""
-    write(Path(asked["state"]) / f"{asked['ledger']}.json", json.dumps(book, indent=1), 0o600)
+    write(Path(asked["state"]) / f"{asked['ledger']}.json", json.dumps(record, indent=1), 0o600)
 
 
 def write(path: Path, text: str, mode: int) -> None:

@@ -74,16 +74,16 @@ def shown(unit: str) -> Json:
 
 def read(asked: Json) -> Json:
     """Return the unit as it is now, and note in the ledger that its newest start serves."""
-    with ledger(asked) as book:
-        return described(asked, book)
+    with ledger(asked) as record:
+        return described(asked, record)
 
 
-def described(asked: Json, book: Json) -> Json:
+def described(asked: Json, record: Json) -> Json:
     """Return the unit as it is now; hold the ledger's lock."""
     said = shown(asked["unit"])
     files = Files(said, asked)
-    ready, says = readiness(said, files, book, asked)
-    effects = book["effects"]
+    ready, says = readiness(said, files, record, asked)
+    effects = record["effects"]
     if effects and ready:
         effects[-1]["ready"] = True
     return {
@@ -93,7 +93,7 @@ def described(asked: Json, book: Json) -> Json:
         "env": files.shown_env,
         "text": files.text,
         "others": files.others,
-        "generation": book["generation"],
+        "generation": record["generation"],
         "effects": [{k: v for k, v in e.items() if k != "text"} for e in effects],
         "enabled": said.get("UnitFileState", ""),
         "ready": ready,
@@ -102,9 +102,9 @@ def described(asked: Json, book: Json) -> Json:
     }
 
 
-def readiness(said: Json, files: Files, book: Json, asked: Json) -> tuple[bool | None, str]:
+def readiness(said: Json, files: Files, record: Json, asked: Json) -> tuple[bool | None, str]:
     """Return whether the newest start serves (None: nobody knows yet), and why it does not."""
-    newest = book["effects"][-1] if book["effects"] else None
+    newest = record["effects"][-1] if record["effects"] else None
     if newest is not None and newest.get("failed"):
         return False, newest["failed"]
     if said.get("Job") not in {None, "", "0"} or (newest is not None and not newest["restarted"]):
@@ -133,29 +133,29 @@ def http(asked: Json) -> Json:
 
 def change(asked: Json) -> Json:
     """Put our drop-in in place, or take it away, and restart the unit: once for each effect, inside its lease."""
-    with ledger(asked) as book:
-        newest = book["effects"][-1] if book["effects"] else None
-        if any(e["key"] == asked["key"] for e in book["effects"]):
+    with ledger(asked) as record:
+        newest = record["effects"][-1] if record["effects"] else None
+        if any(e["key"] == asked["key"] for e in record["effects"]):
             if newest is not None and newest["key"] == asked["key"] and not newest["restarted"]:
                 in_time(asked)
-                finish(asked, book, newest)
-            return described(asked, book)
+                finish(asked, record, newest)
+            return described(asked, record)
         said = shown(asked["unit"])
         files = Files(said, asked)
         in_time(asked)
-        now = {"others": files.others, "text": sha(files.text or ""), "generation": book["generation"]}
-        require_expected(asked, book, now, "its files changed since they were read")
+        now = {"others": files.others, "text": sha(files.text or ""), "generation": record["generation"]}
+        require_expected(asked, record, now, "its files changed since they were read")
         if files.later:
             raise Refused("refused", f"drop-ins are read behind ours and would win: {', '.join(files.later)}")
         entry = {"key": asked["key"], "revision": asked["revision"], "incident": asked["incident"],
                  "generation": asked["generation"], "others": now["others"], "holds": sha(asked["text"] or ""),
                  "before": now["text"], "text": asked["text"], "reloaded": 0, "boot": "", "restarted": False,
                  "ready": False, "failed": ""}  # fmt: skip
-        book["effects"] = [*book["effects"], entry][-KEPT_EFFECTS:]
-        book["generation"] = asked["generation"]
-        keep(asked, book)  # the intent first: a second try goes on, whatever becomes of this one
-        finish(asked, book, entry)
-        return described(asked, book)
+        record["effects"] = [*record["effects"], entry][-KEPT_EFFECTS:]
+        record["generation"] = asked["generation"]
+        keep(asked, record)  # the intent first: a second try goes on, whatever becomes of this one
+        finish(asked, record, entry)
+        return described(asked, record)
 
 
 def boot_id() -> str:
@@ -168,7 +168,7 @@ def began_after(entry: Json, began: int) -> bool:
     return began > 0 and (entry.get("boot") != boot_id() or began >= entry["reloaded"])
 
 
-def finish(asked: Json, book: Json, entry: Json) -> None:
+def finish(asked: Json, record: Json, entry: Json) -> None:
     """Write, reload, restart; each step fit to be taken up by a second try."""
     if not entry["reloaded"]:
         ours = Path(asked["folder"]) / f"{asked['unit']}.d" / DROP_IN
@@ -184,7 +184,7 @@ def finish(asked: Json, book: Json, entry: Json) -> None:
                 ours.parent.rmdir()  # where nothing else lies in it
         run("systemctl", "daemon-reload")
         entry["reloaded"], entry["boot"] = int(time.monotonic() * 1_000_000), boot_id()
-        keep(asked, book)
+        keep(asked, record)
     began = int(shown(asked["unit"]).get("ExecMainStartTimestampMonotonic") or 0)
     if not began_after(entry, began):
         try:
@@ -192,7 +192,7 @@ def finish(asked: Json, book: Json, entry: Json) -> None:
         except Refused as error:
             entry["failed"] = f"it was not restarted: {error}"
     entry["restarted"] = True
-    keep(asked, book)
+    keep(asked, record)
 
 
 def journal(asked: Json) -> Json:

@@ -213,8 +213,8 @@ def test_a_start_that_was_only_intended_is_begun_by_the_successor(machine) -> No
 
     book = StateFile(own.folder / SERVICE)
     intended = page.starts[0].with_(revision="gemma-2", mark="m2", stage=Stage.WAITING)
-    with book.writing() as hand:
-        hand.page = hand.page.put(intended)
+    with book.writing() as transaction:
+        transaction.state = transaction.state.put(intended)
     until("it serves", lambda: own.open().settled(SERVICE).newest.stage is Stage.READY)
     assert len(own.processes()) == 2
 

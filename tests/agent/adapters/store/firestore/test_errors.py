@@ -8,7 +8,7 @@ from google.api_core import exceptions as api
 from google.auth import exceptions as auth
 
 from agent.adapters.store.firestore.documents import Documents
-from agent.adapters.store.firestore.errors import Rival, foreign, translated, translating
+from agent.adapters.store.firestore.errors import Rival, client_errors, translated, translating
 from agent.entrypoints.pubsub.settle import is_busy
 from agent.errors import DependencyFailed, InputRejected, SreError
 
@@ -35,7 +35,7 @@ FOREIGN = [*(c for c in classes(api) if c.__name__ not in UNUSED), *classes(auth
 @pytest.mark.parametrize("class_", FOREIGN, ids=lambda c: f"{c.__module__}.{c.__name__}")
 def test_no_error_of_the_client_escapes(class_: type[BaseException]) -> None:
     """Each is ours, says what, why and how to mend, and only a bad value is never tried again."""
-    assert issubclass(class_, foreign()), "a new family of errors"
+    assert issubclass(class_, client_errors()), "a new family of errors"
     with pytest.raises(SreError) as caught, translating("p/(default)"):
         raise made(class_)
     error = caught.value

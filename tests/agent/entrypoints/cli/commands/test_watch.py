@@ -129,7 +129,7 @@ def test_what_a_server_prints_cannot_speak_to_the_terminal(through):
     event = Event(at=now, phase=Phase.ESCALATED, what=HOSTILE)
     watch.__dict__ |= {"_view": view, "_interrupt": False, "_service": "gemma", "_shown_events": {}, "_said": {}}
     watch._options = WatchOptions()
-    watch._monitor = SimpleNamespace(page=None, last_check=None, last_line="")
+    watch._monitor = SimpleNamespace(state=None, last_check=None, last_line="")
     store = SimpleNamespace(timeline=lambda _id: (event,))
     watch._app = SimpleNamespace(clock=SimpleNamespace(now=lambda: now), store=store)
     if through == "an error":

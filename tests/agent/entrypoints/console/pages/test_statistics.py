@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from agent.adapters.store.sqlite.database import SqliteDatabase
-from agent.adapters.store.sqlite.request_counts import SqliteRequestCounts
 from agent.adapters.store.sqlite.schema import Kind
+from agent.adapters.store.sqlite.service_records import SqliteRequestCounts
 from agent.core.decision.decision import Choice
 from agent.core.diagnosis.model_request import ModelRequest, Spend
 from agent.core.service.request_counts import RequestCounts

@@ -5,6 +5,7 @@ import pytest
 from agent.core.decision.decision import Channel, Choice
 from agent.core.incident.phase import Phase
 from agent.entrypoints.operator_client.local import open_operator_client
+from agent.entrypoints.operator_client.protocol import OperatorDecision
 from agent.errors import PolicyRefused
 from agent.ports.store import Query
 from tests.agent.entrypoints.mcp.test_server import SERVICE, called, stored, text_of
@@ -48,10 +49,16 @@ def test_its_plan_is_approved_with_its_digest_only_and_never_by_its_asker(asked)
     life = run_until(Phase.ASKED, requested=True)
     client = open_operator_client()
     with pytest.raises(PolicyRefused, match="no digest"):
-        client.decide(life.plan.id, Choice.APPROVE, by="ada", why="")
+        client.decide(OperatorDecision(plan=life.plan.id, answer=Choice.APPROVE, by="ada"))
     with pytest.raises(PolicyRefused):
-        client.decide(life.plan.id, Choice.APPROVE, by=life.request.asker, why="", plan_digest=life.plan.digest)
-    made = client.decide(life.plan.id, Choice.APPROVE, by="ada", why="", plan_digest=life.plan.digest)
+        client.decide(
+            OperatorDecision(
+                plan=life.plan.id, answer=Choice.APPROVE, by=life.request.asker, plan_digest=life.plan.digest
+            )
+        )
+    made = client.decide(
+        OperatorDecision(plan=life.plan.id, answer=Choice.APPROVE, by="ada", plan_digest=life.plan.digest)
+    )
     assert made.who == "ada"
     ended = run_until(Phase.CLOSED, requested=True)  # carried out; the recorded service does not start with it either
     assert (ended.id, ended.execution is not None) == (life.id, True)

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from agent.adapters.store.sqlite.database import SqliteDatabase
-from agent.adapters.store.sqlite.request_counts import KEPT, SqliteRequestCounts
 from agent.adapters.store.sqlite.schema import Kind
+from agent.adapters.store.sqlite.service_records import KEPT, SqliteRequestCounts
 from agent.core.service.request_counts import RequestCounts
 from tests.contracts.values import at
 

@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         0.
     """
-    parser = argparse.ArgumentParser(prog="python -m agent.entrypoints.cli.cloud_cost", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.cloud_cost", description=__doc__)
     parser.add_argument("--endpoint-shape", metavar="NAME", help="shape of the model's endpoint, as in prices.toml")
     parser.add_argument("--markdown", action="store_true", help="the table of docs/before-you-install.md")
     args = parser.parse_args(argv)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.entrypoints.cli.cloud_cost import cost_lines, cost_table, main, monthly_usd
+from tools.cloud_cost import cost_lines, cost_table, main, monthly_usd
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[2]
 TABLE = tomllib.loads((ROOT / "infra" / "monthly_cost.toml").read_text())
 TWO = {
     "item": [
@@ -63,5 +63,5 @@ def test_the_page_shows_what_the_command_prints(monkeypatch, capsys):
     page = (ROOT / "docs" / "before-you-install.md").read_text()
     (block,) = re.findall(r"<!-- begin generated -->\n(.*?)<!-- end generated -->", page, re.DOTALL)
     assert block == capsys.readouterr().out == cost_table(TABLE) + "\n"
-    assert "`python -m agent.entrypoints.cli.cloud_cost --markdown`" in page
+    assert "`python -m tools.cloud_cost --markdown`" in page
     assert all(item["as_of"] in page for item in TABLE["item"])
