@@ -330,5 +330,5 @@ def _rejected(mistakes: list[str]) -> SettingsRejected:
     return SettingsRejected(
         f"services.toml was not read: {count}",
         why="; ".join(mistakes),
-        hint="correct them all; examples/ has valid files",
+        hint="correct them all; see docs/services.md for every key",
     )

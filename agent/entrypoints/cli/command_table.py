@@ -37,7 +37,7 @@ EXIT_CODES: Final = """exit codes:
   2  invalid input or settings, or the policy refuses the action
   3  a dependency failed"""
 EXAMPLES: Final = {
-    "up": ("sre-agent up", "sre-agent up --port 9090 --example examples/gemma4-31b-l4-oom"),
+    "up": ("sre-agent up", "sre-agent up --port 9090 --example gemma4-31b-l4-oom"),
     "replay": ("sre-agent replay gemma4-31b-l4-oom", "sre-agent replay incident:inc-4d24780e817e --json"),
     "classify": ("sre-agent classify vllm.log", "kubectl logs deploy/gemma | sre-agent classify - --json"),
     "fit": (
