@@ -23,9 +23,8 @@ DISTRIBUTION: Final = "vllm-sre-agent"
 
 def install_command(extras: str) -> str:
     """Return what installs extras beside what is there: from the wheel, because no index has the package yet."""
-    return (
-        f'pip install "$(ls FOLDER/{DISTRIBUTION.replace("-", "_")}-*.whl)[{extras}]", FOLDER being that of the wheel'
-    )
+    wheel = f"FOLDER/{DISTRIBUTION.replace('-', '_')}-*.whl"
+    return f'pip install "$(ls {wheel})[{extras}]", FOLDER being that of the wheel'
 
 
 class SreError(Exception):

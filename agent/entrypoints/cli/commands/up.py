@@ -141,6 +141,7 @@ def _serve(
     leadership: "Leadership | None",
 ) -> int:
     from agent.app import Role, build_app
+    from agent.app.console_address import note_console
     from agent.app.leading_platform import leading
     from agent.app.tracing import open_tracer
     from agent.entrypoints.monitor.cluster_monitor import ClusterMonitor
@@ -161,6 +162,7 @@ def _serve(
         for at in app.environment.clusters
     ]
     threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
+    note_console(settings)
     _greet(held.getsockname()[:2], app)  # before the workers, whose log would run into its lines
     if args.example:
         read_example(app, args.example)
