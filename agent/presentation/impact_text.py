@@ -12,14 +12,14 @@ SEVERITY_WORDS: dict[Severity, str] = {
     Severity.INFO: "Info",
 }
 _IMPACTS: dict[Impact, str] = {
-    Impact.NOTHING_SERVES: "nothing serves",
+    Impact.NOTHING_SERVES: "no instance is serving",
     Impact.OLDER_REVISION_SERVES: "an older revision serves",
     Impact.DEGRADED: "it serves, and some requests fail or are slow",
     Impact.NOT_KNOWN: "not known whether anything serves",
     Impact.NONE: "a requested change; nothing is broken",
 }
 _IMPACTS_THEN: dict[Impact, str] = {
-    Impact.NOTHING_SERVES: "nothing served",
+    Impact.NOTHING_SERVES: "no instance was serving",
     Impact.OLDER_REVISION_SERVES: "an older revision served",
     Impact.DEGRADED: "it served, and some requests failed or were slow",
     Impact.NOT_KNOWN: "not known whether anything served",
