@@ -135,7 +135,7 @@ def test_the_incident_page_tells_the_whole_story(stage, browser, scenes):
         "62 %, not certain",
         "The KV cache does not fit beside the weights.",
         "which vLLM version runs",
-        "first sight of the cause (5 times)",
+        "first signal of the cause (5 times)",
         "flag --cpu-offload-gb",
         "<del>16384</del>",
         "<ins>4096</ins>",
