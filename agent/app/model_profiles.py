@@ -135,9 +135,6 @@ class KnownModels:
                 return self.read(name, as_name=name).facts
             if not _REPOSITORY.fullmatch(repository):
                 raise
-            source = (
-                "FOLDER, of its files" if silence else f"hf:{repository}"
-            )  # what did not answer now will not either
             near, can_be_added, _ = error.hint.partition("add a checkpoint")
             raise InputRejected(
                 error.what,
