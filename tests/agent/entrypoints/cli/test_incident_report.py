@@ -68,7 +68,7 @@ def reworded(asked, monkeypatch, capsys):
 
 def test_a_summary_that_a_model_worded_is_marked_and_the_own_one_is_kept(reworded):
     """It sees the summary and nothing else of the record; every other sentence stays as it was."""
-    said = "A startup probe gave up before the start was done, and nothing serves."
+    said = "A startup probe gave up before the start was done, and no instance is serving."
     told, (question,) = reworded(lambda _: json.dumps({"summary": said}))
     draft = json.loads(told.out)
     assert (draft["summary"], draft["summary_by"]) == ([said], "model")
