@@ -74,7 +74,7 @@ def test_a_summary_that_a_model_worded_is_marked_and_the_own_one_is_kept(reworde
     assert (draft["summary"], draft["summary_by"]) == ([said], "model")
     assert draft["summary_model"].startswith(f"{MODEL}, prompt reword.v1 ")
     own = " ".join(draft["record_summary"])
-    assert "the startup probe gave up before the start was done" in own
+    assert "the startup probe gave up before it was done" in own
     user = question["messages"][-1]["content"]
     assert own in user
     assert not any(item["line"] in user for item in draft["evidence"])
