@@ -21,6 +21,12 @@ DISTRIBUTION: Final = "vllm-sre-agent"
 """The name under which the package is installed; docs/adr/0046 says why it is not the command's name."""
 
 
+def install_command(extras: str) -> str:
+    """Return what installs extras beside what is there: from the wheel, because no index has the package yet."""
+    wheel = f"FOLDER/{DISTRIBUTION.replace('-', '_')}-*.whl"
+    return f'pip install "$(ls {wheel})[{extras}]", FOLDER being that of the wheel'
+
+
 class SreError(Exception):
     """Says what failed, why, and what to do; cannot be built without all three. Prints ``WHAT: WHY. Hint: HINT``.
 
@@ -81,7 +87,7 @@ class ExtraMissing(SettingsRejected):
         super().__init__(
             what,
             why=f"the package {package!r} is not installed",
-            hint=f"install the extra: pip install '{DISTRIBUTION}[{extra}]'",
+            hint=f"install the extra: {install_command(extra)}",
         )
 
 

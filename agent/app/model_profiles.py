@@ -135,11 +135,11 @@ class KnownModels:
                 return self.read(name, as_name=name).facts
             if not _REPOSITORY.fullmatch(repository):
                 raise
-            near, can_be_added, _ = error.hint.partition("Add a checkpoint")
+            near, can_be_added, _ = error.hint.partition("add a checkpoint")
             raise InputRejected(
                 error.what,
                 why=f"{error.why}, and {silence}" if silence else error.why,
-                hint=f"{near}Add it with: sre-agent models add hf:{repository}" if can_be_added else near,
+                hint=f"{near}add it with: sre-agent models add hf:{repository}" if can_be_added else near,
             ) from error
         return replace(found, assumptions=(silence, *found.assumptions)) if silence else found
 

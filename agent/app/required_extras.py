@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Final
 
-from agent.errors import DISTRIBUTION, SettingsRejected
+from agent.errors import SettingsRejected, install_command
 from agent.settings import Settings
 
 _OF_PLATFORM: Final = {
@@ -31,7 +31,7 @@ def require_extras(settings: Settings) -> None:
         raise SettingsRejected(
             "the service was not started",
             why="not installed: " + ", ".join(f"{module!r}, which {name} needs" for name, _, module in missing),
-            hint=f"install what is missing: pip install '{DISTRIBUTION}[{','.join(extra for _, extra, _ in missing)}]'",
+            hint=f"install what is missing: {install_command(','.join(extra for _, extra, _ in missing))}",
         )
 
 

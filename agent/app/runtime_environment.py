@@ -257,7 +257,7 @@ def _rehearsal(settings: Settings, services: Services, clock: Clock) -> RuntimeE
         raise InputRejected(
             f"{str(folder)!r} is no rehearsal",
             why="no service of its services.toml names a scenario",
-            hint="use a folder of examples/",
+            hint="name a bundled incident, such as gemma4-31b-l4-oom: sre-agent up --example NAME",
         )
     factor = settings.compression if settings.compression > 1 else None
     compute = _by_fit(services) if settings.rehearse_by_fit else None

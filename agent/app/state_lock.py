@@ -37,7 +37,7 @@ def state_lock(
     except OSError as error:
         raise DependencyFailed(
             "nothing was started",
-            why=str(error),
+            why=f"{str(path.parent)!r} cannot be written: {(error.strerror or str(error)).lower()}",
             hint="give the process write access to the state folder, or set STORE",
         ) from error
     with lock:

@@ -90,15 +90,15 @@ class ModelCatalogue:
             raise InputRejected(
                 f"model {name!r} is not known",
                 why="how a GGUF file lays its tensors out was not read",
-                hint=f"Ask about {base.name if base else 'the checkpoint that it was made from'}: "
+                hint=f"ask about {base.name if base else 'the checkpoint that it was made from'}: "
                 "its context costs the same.",
             )
         close = difflib.get_close_matches(last, sorted({n.rsplit("/", 1)[-1] for n in self.by_name}), n=3, cutoff=0.5)
         raise InputRejected(
             f"model {name!r} is not known",
             why=f"it is none of the {len(self.names)} bundled checkpoints nor their quantisations",
-            hint=(f"Nearest names: {', '.join(close)}. " if close else "")
-            + "Add a checkpoint with: sre-agent models add PATH|gs://...|hf:REPO",
+            hint=(f"did you mean {' or '.join(close)}? If not, " if close else "")
+            + "add a checkpoint with: sre-agent models add PATH|gs://...|hf:REPO",
         )
 
     def _sized(self, facts: ModelFacts) -> ModelFacts:
@@ -149,14 +149,15 @@ class FitCatalogue:
             raise InputRejected(
                 f"accelerator {name!r} covers several sizes of memory",
                 why=f"it is sold as {listed}, and the answer depends on which",
-                hint=f"Name the one that is there: {' or '.join(sizes)}.",
+                hint=f"name the one that is there: {' or '.join(sizes)}.",
             )
-        known = sorted({facts.name for facts in self.accelerators.values()})
-        close = difflib.get_close_matches(key, [*self.accelerators, *self.families], n=3, cutoff=0.6)
+        names = [*self.accelerators, *self.families]
+        close = difflib.get_close_matches(key, names, n=3, cutoff=0.6)
+        nearest = ", ".join(difflib.get_close_matches(key, names, n=3, cutoff=0.0))
         raise InputRejected(
             f"accelerator {name!r} is not known",
-            why=f"known are {', '.join(known)}",
-            hint=f"Did you mean {' or '.join(close)}?" if close else "Name one of these.",
+            why=f"it is none of the {len({facts.name for facts in self.accelerators.values()})} that are",
+            hint=f"did you mean {' or '.join(close)}?" if close else f"the nearest names are {nearest}",
         )
 
     def refuse_typing_errors(self, flags: Flags) -> None:
@@ -176,7 +177,7 @@ class FitCatalogue:
                 raise InputRejected(
                     f"flag '--{other.name}' is not known",
                     why="no vLLM version that was read takes it, so the server would not start",
-                    hint=f"Did you mean --{close[0]}?",
+                    hint=f"did you mean --{close[0]}?",
                 )
 
     def rules(self, version: str | None) -> VersionRules:
@@ -197,7 +198,7 @@ class FitCatalogue:
             raise InputRejected(
                 f"vLLM version {version!r} was not read",
                 why="it is no version",
-                hint=f"Did you mean {close[0]}?" if close else f"Known: {', '.join(known)}.",
+                hint=f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}.",
             )
         wanted = (int(match[1]), int(match[2]), int(match[3] or 0))
         lower = [rules for rules in self.versions if _numbers(rules.version) <= wanted]

@@ -9,7 +9,7 @@ _SOUNDNESS: Final = {
     Soundness.SOUND: "sound: {number} rows, each chained to the one before it",
     Soundness.CHANGED: "row {number} says something else than when it was written",
     Soundness.MISSING: "row {number} is missing, or stands twice",
-    Soundness.TAIL_MISSING: "the record ends at row {number}, before the row whose chain you named",
+    Soundness.TAIL_MISSING: "the record ends at row {number} and does not hold the hash that you gave",
     Soundness.BEGINNING_MISSING: "the record begins at row {number}; rows before it are gone",
 }
 

@@ -12,14 +12,14 @@ SEVERITY_WORDS: dict[Severity, str] = {
     Severity.INFO: "Info",
 }
 _IMPACTS: dict[Impact, str] = {
-    Impact.NOTHING_SERVES: "nothing serves",
+    Impact.NOTHING_SERVES: "no instance is serving",
     Impact.OLDER_REVISION_SERVES: "an older revision serves",
     Impact.DEGRADED: "it serves, and some requests fail or are slow",
     Impact.NOT_KNOWN: "not known whether anything serves",
     Impact.NONE: "a requested change; nothing is broken",
 }
 _IMPACTS_THEN: dict[Impact, str] = {
-    Impact.NOTHING_SERVES: "nothing served",
+    Impact.NOTHING_SERVES: "no instance was serving",
     Impact.OLDER_REVISION_SERVES: "an older revision served",
     Impact.DEGRADED: "it served, and some requests failed or were slow",
     Impact.NOT_KNOWN: "not known whether anything served",
@@ -39,11 +39,11 @@ def impact_text(incident: Incident) -> str:
 
 
 def span(seconds: float) -> str:
-    """Return a length of time in at most two units."""
+    """Return a length of time in at most two units; from 10 min on without seconds."""
     whole = int(seconds)
-    for unit_s, unit, below_s, below in ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 0, "")):
+    for unit_s, unit, below_s, below in ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
         if whole >= unit_s:
-            rest = (whole % unit_s) // below_s if below_s else 0
+            rest = (whole % unit_s) // below_s if below != "s" or whole < 600 else 0
             return f"{whole // unit_s} {unit}" + (f" {rest} {below}" if rest else "")
     return f"{max(whole, 1)} s"
 

@@ -2,6 +2,8 @@
 
 from agent.core.change.startup_figures import Figure
 from agent.core.change.verification import INFORMATIVE, Check, Measurement, Verdict, Verification
+from agent.core.text.field_labels import field_label
+from agent.core.text.field_labels import figure as number
 
 COMPUTED = "computed, not recorded"
 """What stands beside everything that a rehearsal took from the arithmetic, on every surface."""
@@ -24,11 +26,11 @@ def judgement_text(measurement: Measurement) -> str:
 
 def figure_words(figure: Figure) -> str:
     """Return a figure of a start-up beside its prediction, for people."""
-    seen = f"{figure.name.replace('_gib', ' GiB').replace('_', ' ')}: {figure.observed:,g}"
+    seen = f"{field_label(figure.name)}: {number(figure.observed)}"
     if figure.predicted is None:
         return f"{seen}, nothing was predicted"
     off = f", {figure.off:+.1%} off" if figure.off is not None else ""
-    return f"{seen}, predicted {figure.predicted:,g}{off}"
+    return f"{seen}, predicted {number(figure.predicted)}{off}"
 
 
 def how_checked(verification: Verification | None) -> str:

@@ -153,7 +153,11 @@ def _bounds(policy: Policy, subject: Subject) -> list[Row]:
 def _proof(subject: Subject) -> Row:
     if subject.unproved is None:
         return _row("proof", Answer.UNKNOWN, "computed when the plan is made: sre-agent change --dry-run")
-    return _row("proof", Answer.REFUSED if subject.unproved else Answer.OK, subject.unproved or "it is proved to fit")
+    return _row(
+        "proof",
+        Answer.REFUSED if subject.unproved else Answer.OK,
+        subject.unproved or "proved to fit, or no proof is needed",
+    )
 
 
 def _freezes(policy: Policy, subject: Subject, at: datetime) -> list[Row]:
@@ -172,7 +176,7 @@ def _frozen(span: FrozenSpan, subject: Subject) -> Row:
 def _limits(policy: Policy, subject: Subject, at: datetime) -> list[Row]:
     if subject.limits is None:
         window_s, per_hour = policy.change_window_s, policy.changes_per_hour
-        said = f"one change of {subject.service} in {window_s:g} s, {per_hour} an hour over all"
+        said = f"at most one change of {subject.service} every {window_s:g} s, {per_hour} an hour over all"
         more = "".join(f"; {limit.name} has its own" for limit in policy.limits_of(subject.service))
         return [_row("limits", Answer.UNKNOWN, f"{said}{more}; the control database was not read, so none is counted")]
     return [_row("limits", _limit_answer(use), limit_text(use, at)) for use in subject.limits]
@@ -206,7 +210,7 @@ def _approvals(policy: Policy, subject: Subject, required: Requirement) -> list[
     names = [a.name for a in people if not _is_asker(a, subject, required)]
     alone = not names and required.approvals == 1 and not required.groups and subject.local
     enough = len(names) >= required.approvals or alone
-    says = ", ".join(names) or f"nobody whom the policy names{'; only ' + _OPERATOR if alone else ''}"
+    says = ", ".join(names) or f"policy.toml names no approver{'; ' + _OPERATOR if alone else ''}"
     asks = ", because who asks does not approve" if len(names) < len(people) else ""
     who = says if enough else f"{says}: too few{asks}"
     return [
@@ -215,7 +219,7 @@ def _approvals(policy: Policy, subject: Subject, required: Requirement) -> list[
     ]
 
 
-_OPERATOR: Final = "the operator of this machine, who is not verified"
+_OPERATOR: Final = "the operator of this machine (not verified) can approve"
 
 
 def _by(policy: Policy, subject: Subject, required: Requirement, by: str, at: datetime) -> Row:
@@ -316,7 +320,7 @@ def limit_text(use: LimitUse, now: datetime) -> str:
 
 def _allowed(use: LimitUse) -> str:
     if use.service:
-        return f"one change of {use.service} in {use.window_s:g} s"
+        return f"at most one change of {use.service} every {use.window_s:g} s"
     over = "" if use.name else " over all"
     return f"{use.most} an hour{over}" if use.window_s == _HOUR_S else f"{use.most} in {use.window_s:g} s{over}"
 

@@ -8,7 +8,7 @@ from agent.core.text.safe_text import terminal
 
 GIB: Final = 2**30
 PROOFS: Final = {
-    Proof.NOT_NEEDED: "not needed, the change takes no memory",
+    Proof.NOT_NEEDED: "not needed, no more memory is used",
     Proof.COMPUTED: "computed, fits at the pessimistic end of every term",
     Proof.MEASURED: "measured, from the server's own figures at the failed start",
     Proof.NONE: "none, so it is not offered for approval",
@@ -20,7 +20,7 @@ def memory_line(plan: Plan) -> str:
     if plan.by_person:
         return ""
     if plan.proof is Proof.NOT_NEEDED:
-        return "Memory: the change takes none"
+        return "Memory: no more than before"
     report = plan.fit_after.report or {}
     peak, total = report.get("required_bytes"), report.get("total_bytes")
     sizes = ""

@@ -110,13 +110,13 @@ def plan_lines(plan: Plan, *, now: datetime, asked: bool) -> list[str]:
     said = [f"  plan       {plan.id}: {terminal(plan_title(plan))}", f"    reason   {terminal(as_sentence(plan.why))}"]
     said += [f"    change   {terminal(d.path)}: {_value(d.before)} -> {_value(d.after)}" for d in plan.difference]
     said += [f"    do       {terminal(text)}" for action in plan.actions for text in _by_hand(action)]
-    said += [
-        f"    before   {terminal(plan.fit_before.sentence)}",
-        f"    after    {terminal(plan.fit_after.sentence)}",
-    ]
+    said += _memory(plan)
     said += proof_text(plan)
-    said += [f"    takes    {terminal(plan.takes_away)}"] if plan.takes_away else []
-    said.append(f"    cost     {_cost(plan.cost_before_usd_per_h)} -> {_cost(plan.cost_after_usd_per_h)} per hour")
+    said += [f"    tradeoff {terminal(plan.takes_away)}"] if plan.takes_away else []
+    before, after = _cost(plan.cost_before_usd_per_h), _cost(plan.cost_after_usd_per_h)
+    said.append(
+        f"    cost     {after} per hour, unchanged" if before == after else f"    cost     {before} -> {after} per hour"
+    )
     said += [f"    tokens   {text}"] if (text := token_prices_text(plan)) else []
     if plan.decode_tokens_per_s is not None:
         said.append(f"    speed    about {plan.decode_tokens_per_s:,.1f} tokens/s for one request, computed")
@@ -127,6 +127,14 @@ def plan_lines(plan: Plan, *, now: datetime, asked: bool) -> list[str]:
         left = (plan.expires_at - now).total_seconds()
         said.append(f"    expires  {moment(plan.expires_at)} (in {left / 60:.0f} min). {plan.if_unanswered}")
     return said
+
+
+def _memory(plan: Plan) -> list[str]:
+    """Return what the memory is before and after; once where nothing of it changes."""
+    before, after = terminal(plan.fit_before.sentence), terminal(plan.fit_after.sentence)
+    return (
+        [f"    memory   unchanged: {after}"] if before == after else [f"    before   {before}", f"    after    {after}"]
+    )
 
 
 def _by_hand(action: Action) -> list[str]:

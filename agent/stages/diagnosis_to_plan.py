@@ -19,7 +19,9 @@ from agent.stages.shared.commit import poll_again, save
 from agent.stages.shared.other_changes import yields_to
 from agent.stages.shared.outcome import StageOutcome
 
-IF_UNANSWERED: Final = "If nobody answers, nothing is changed and the trouble goes on; you are told when it expires."
+IF_UNANSWERED: Final = (
+    "If nobody answers, nothing is changed and the incident stays open; you are told when it expires."
+)
 ASKED_WITH_KEY: Final = frozenset({"cloud_run", "container_apps", "kubernetes", "tpu_vm"})
 REQUEST_UNANSWERED: Final = "If nobody answers, nothing is changed and the request is closed."
 

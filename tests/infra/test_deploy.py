@@ -467,7 +467,7 @@ def test_a_broken_services_file_stops_it(tree):
     (tree / "broken.toml").write_text('[[service]]\nname = "sre"\n')
     done = deploy(tree, "plan", "--dry-run", SERVICES_FILE="broken.toml")
     assert done.returncode == 2
-    assert "platform is unset" in done.stderr
+    assert "platform is missing" in done.stderr
     assert "stage_functions" not in done.stdout
 
 

@@ -135,7 +135,7 @@ def test_in_order_it_is_the_first_cause_with_its_consequences(wanted: dict[str, 
     """The key-value cache is the cause; probe, exit and audit entry are named as its consequences."""
     assert wanted["diagnosis"]["class_"] == "kv_cache_insufficient"
     reasons = {j["signal"]: j["reason"] for j in wanted["joined"]}
-    assert reasons["s1"].startswith("first sight of the cause")
+    assert reasons["s1"].startswith("first signal of the cause")
     assert len(reasons) == 5
     assert all(r.startswith("consequence of s1") for s, r in reasons.items() if s != "s1"), reasons
 

@@ -189,7 +189,7 @@ def test_a_dead_letter_is_delivered_again_by_its_button(tmp_path, open_page):
 def test_an_incident_is_found_by_its_words(url, open_page):
     page = open_page(width=390, height=844).page
     page.goto(url)
-    page.get_by_label("Words").fill("output head 262,144")
+    page.get_by_label("Search", exact=True).fill("output head 262,144")
     page.get_by_role("button", name="Search").click()
     assert page.get_by_role("listitem").filter(has_text="gemma4-31b-l4").count() == 1
     assert page.get_by_role("heading", level=2).count() == 1

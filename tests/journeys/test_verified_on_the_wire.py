@@ -142,7 +142,7 @@ def test_the_start_up_log_is_read_back_and_kept_beside_the_prediction(begun: Cal
     assert set(seen["predicted"]) == set(seen["off"]) == set(seen["observed"])
     assert "decode_tokens_per_s" in seen["observed"]
     shown = "\n".join(lines(done, now=told.clock.now()))
-    assert "start-up   weights GiB: 15.62, predicted 15." in shown
+    assert "start-up   weights (GiB): 15.62, predicted 15." in shown
     assert json.loads(json.dumps(incident_json(done))) == incident_json(done)
 
 

@@ -110,7 +110,7 @@ class DriverProcess:
         return DependencyFailed(
             f"{self._title} failed",
             why=why,
-            hint="correct it, then give the same command again: stored cells are kept",
+            hint="fix it, then rerun the same command: stored cells are kept",
         )
 
 

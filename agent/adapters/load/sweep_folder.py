@@ -193,5 +193,5 @@ def _disk(folder: Path) -> Iterator[None]:
         raise DependencyFailed(
             f"nothing more was stored in {str(folder)!r}",
             why=str(error.strerror or error),
-            hint="make room, then give the same command again: stored cells are kept",
+            hint="free some disk space, then rerun the same command: stored cells are kept",
         ) from error

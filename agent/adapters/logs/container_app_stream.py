@@ -179,7 +179,7 @@ def _lines(raw: bytes) -> list[LogLine]:
             found.append(LogLine(at=at, text=text[:LINE_CHARS]))
     if not found and raw.strip():
         raise DependencyFailed(
-            "the log stream was not read", why="no line of it has a time", hint="read it by: az containerapp logs show"
+            "the log stream was not read", why="no line of it has a time", hint="run: az containerapp logs show"
         )
     return [line for line in found if not _STATUS.match(line.text)]
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agent.core.incident.impact import Severity
 from agent.core.incident.incident import Event, Incident
-from agent.errors import DependencyFailed, InputRejected
+from agent.errors import DependencyFailed, InputRejected, install_command
 from agent.presentation.event_types import type_of
 from agent.presentation.notification import Notification, notification, test_notification
 from agent.presentation.notify_target import NotifyTarget
@@ -20,7 +20,7 @@ from agent.strict_json import read_object
 
 PROCESS: Final = Path(__file__).with_name("apprise_process.py")
 LIMIT_S: Final = 20.0  # loading apprise takes up to 4 s, its request 12 s
-INSTALL: Final = "install the extra: pip install 'vllm-sre-agent[notify]'"
+INSTALL: Final = f"install the extra: {install_command('notify')}"
 _ANSWER_CHARS: Final = 300
 ANSWER_BYTES: Final = 4096
 _TYPES: Final = {Tone.GOOD: "success", Tone.BAD: "failure", Tone.WAITING: "warning"}

@@ -9,7 +9,7 @@ def stale(incident_id: str, *, read: int, stored: int | None) -> StateConflict:
     return StateConflict(
         f"incident {incident_id!r} was not written",
         why=f"version {read} was read and {why}",
-        hint="load it again and decide anew",
+        hint="reload it and decide again",
     )
 
 

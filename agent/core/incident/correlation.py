@@ -128,7 +128,7 @@ def _final(entry: CorrelatedSignal, origin: str | None, times: int) -> Correlate
     if reason == "cause" and entry.signal != origin:
         reason = f"the same cause as {origin}"
     elif reason == "cause":
-        reason = "first sight of the cause"
+        reason = "first signal of the cause"
     elif reason == "consequence":
         what = (entry.signature or "what followed").replace("_", " ").replace("-", " ")
         reason = f"consequence of {origin}: {what}" if origin else f"consequence without a cause yet: {what}"

@@ -387,9 +387,9 @@ def _risk(
 
 def _undo(live: Live, after: ServingConfig) -> str:
     serving, older = live.latest_ready_revision, live.served_by_older
-    state = f"{serving} served before it" if serving and live.ready else "it did not serve before either"
+    state = f"{serving} served before it" if serving and live.ready else "that revision was not serving either"
     if older:
         ended = after.strategy != live.config.strategy  # so that its accelerator is free for the new one
         then = "is ended by the change and does not come back by itself" if ended else "serves meanwhile"
         state = f"it did not come up before either, and {older} {then}"
-    return f"the template of generation {live.generation} is put back byte by byte, and the traffic as it was; {state}"
+    return f"the template of generation {live.generation} is restored byte by byte, and the traffic as it was; {state}"

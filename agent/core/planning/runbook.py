@@ -13,7 +13,7 @@ _SAYS = {
     "fix_image_or_driver": "Use an image whose CUDA version the driver supports, or move to nodes with a newer driver.",
     "fix_network": "Let the service reach the host that the message names, or bring the files along.",
     "fix_network_nccl": "Check the links between the workers: interface names, shared memory, firewalls, P2P.",
-    "fix_command_line": "Correct the command line; the message names the word that was not understood.",
+    "fix_command_line": "Correct the command line; the message names what was not found or not understood.",
     "fix_cache_path": "Point the cache to a folder that is writable and large enough.",
     "fix_probe_path": "Point the probe to /health on the port that the server listens on.",
     "redownload_weights": "Fetch the checkpoint again and compare its checksums; the files are cut or changed.",

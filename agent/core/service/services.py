@@ -270,18 +270,18 @@ def parse_services(source: str | Mapping[str, Any], accelerators: frozenset[str]
         SettingsRejected: With every mistake at once.
     """
     data = _table(source) if isinstance(source, str) else source
-    mistakes = [f"{key!r} is no setting, want 'service' or 'own'" for key in data if key not in {"service", "own"}]
+    mistakes = [f"unknown key {key!r}, want 'service' or 'own'" for key in data if key not in {"service", "own"}]
     entries = data.get("service", [])
     if not isinstance(entries, list) or not entries:
         mistakes.append("there is no [[service]]")
         entries = []
     services: list[Service] = []
     for number, entry in enumerate(entries, start=1):
-        name = entry.get("name", f"number {number}") if isinstance(entry, Mapping) else f"number {number}"
+        name = repr(entry["name"]) if isinstance(entry, Mapping) and "name" in entry else str(number)
         try:
             services.append(Service.model_validate(entry))
         except ValidationError as error:
-            mistakes += [f"service {name!r}: {_mistake(e)}" for e in error.errors()]
+            mistakes += [f"service {name}: {_mistake(e)}" for e in error.errors()]
     mistakes += _across(services, accelerators)
     own = data.get("own", [])
     if not isinstance(own, list) or not all(isinstance(name, str) and name for name in own):
@@ -315,9 +315,11 @@ def _mistake(error: Mapping[str, Any]) -> str:
     place = ".".join(str(part) for part in error["loc"])
     said = str(error["msg"]).removeprefix("Value error, ")
     if error["type"] == "missing":
-        return f"{place} is unset"
+        return f"{place} is missing"
     if error["type"] == "extra_forbidden":
-        return f"{place} is no setting"
+        last = str(error["loc"][-1])
+        near = difflib.get_close_matches(last, Service.model_fields, n=1) if len(error["loc"]) == 1 else []
+        return f"unknown key {place!r}" + (f", did you mean {near[0]!r}?" if near else "")
     if not place:
         return said
     if place.endswith(("api_key", "routing_key")):
@@ -330,5 +332,5 @@ def _rejected(mistakes: list[str]) -> SettingsRejected:
     return SettingsRejected(
         f"services.toml was not read: {count}",
         why="; ".join(mistakes),
-        hint="correct them all; examples/ has valid files",
+        hint="correct them all; see docs/services.md for every key",
     )

@@ -37,7 +37,7 @@ EXIT_CODES: Final = """exit codes:
   2  invalid input or settings, or the policy refuses the action
   3  a dependency failed"""
 EXAMPLES: Final = {
-    "up": ("sre-agent up", "sre-agent up --port 9090 --example examples/gemma4-31b-l4-oom"),
+    "up": ("sre-agent up", "sre-agent up --port 9090 --example gemma4-31b-l4-oom"),
     "replay": ("sre-agent replay gemma4-31b-l4-oom", "sre-agent replay incident:inc-4d24780e817e --json"),
     "classify": ("sre-agent classify vllm.log", "kubectl logs deploy/gemma | sre-agent classify - --json"),
     "fit": (
@@ -83,6 +83,9 @@ EXAMPLES: Final = {
 }
 _INTERMIXED: Final = frozenset({"incidents"})  # comment ID --by ana TEXT
 _UNKNOWN: Final = "unrecognized arguments: "
+_MISSING: Final = "the following arguments are required: "
+_VALUE: Final = re.compile(r"(.+): invalid (\w+) value: (.*)")
+_WANTED: Final = {"int": "a whole number", "float": "a number"}
 _CHOICE: Final = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 
 
@@ -109,20 +112,36 @@ class Parser(argparse.ArgumentParser):
         return super().parse_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong and end with 2."""
-        super().error(self.in_our_words(message))
+        """Say what is wrong and what to do, in one sentence, and end with 2."""
+        from agent.entrypoints.cli.output import message as shown
 
-    def in_our_words(self, message: str) -> str:
-        """Return a message of argparse as we say it."""
+        why, hint = self._why_and_hint(message)
+        self.exit(2, f"{self.prog}: {shown(f'nothing was done: {why}. Hint: {hint}')}\n")
+
+    def _why_and_hint(self, message: str) -> tuple[str, str]:
+        """Return a message of argparse as we say it, and what to do about it."""
+        flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
+        manual = f"see: {self.prog} --help"
         if message.startswith(_UNKNOWN):
             given = message.removeprefix(_UNKNOWN)
-            word = given.split()[0].partition("=")[0]
-            flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
-            return f"unknown argument: {given}{did_you_mean(word, flags)}"
-        choice = _CHOICE.search(message)
-        if choice is not None:
-            return message + did_you_mean(choice[1], re.findall(r"[\w-]+", choice[2]))
-        return message
+            return f"unknown argument: {given}", did_you_mean(given.split()[0].partition("=")[0], flags) or manual
+        if message.startswith(_MISSING):
+            names = message.removeprefix(_MISSING).split(", ")
+            return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} missing", self._example() or manual
+        why = message.removeprefix("argument ")
+        if choice := _CHOICE.search(message):
+            known = re.findall(r"[\w-]+", choice[2])
+            why = f"{why[: why.index(':')]}: {choice[1]!r} is none of {', '.join(known)}"
+            return why, did_you_mean(choice[1], known) or manual
+        if value := _VALUE.search(why):
+            return f"{value[1]} is {value[3]}, want {_WANTED.get(value[2], value[2])}", manual
+        return why, manual
+
+    def _example(self) -> str:
+        """Return the first example of this command or verb."""
+        own = self.prog.removeprefix("sre-agent ")
+        known = (line for line in EXAMPLES.get(own.split()[0], ()) if line.startswith(f"{self.prog} "))
+        return next((f"for example: {line}" for line in known), "")
 
 
 def did_you_mean(word: str, known: "list[str] | tuple[str, ...]") -> str:
@@ -130,7 +149,7 @@ def did_you_mean(word: str, known: "list[str] | tuple[str, ...]") -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(word, known, n=1)
-    return f". Did you mean {near[0]}?" if near else ""
+    return f"did you mean {near[0]}?" if near else ""
 
 
 def load_command(name: str) -> Command:

@@ -32,6 +32,8 @@ def words_of(name: str) -> Words:
         if not action.option_strings:
             first = _choices(action) if first is None else first
             continue
+        if action.help == argparse.SUPPRESS:
+            continue
         for flag in (flag for flag in action.option_strings if flag.startswith("--")):
             flags[flag] = (action.help or "").partition(";")[0].partition(" (")[0].replace("%%", "%")
             if action.nargs != 0:

@@ -30,6 +30,7 @@ def report(client: "OperatorClient", incident_id: str, *, form: str, out: Path |
         DependencyFailed: The file cannot be written.
         SreError: See :class:`agent.entrypoints.operator_client.protocol.OperatorClient`.
     """
+    from agent.app.console_address import console_url
     from agent.app.incident_reports import ReportFormat, incident_report, written
     from agent.entrypoints.operator_client.protocol import now
     from agent.settings import read_settings
@@ -39,7 +40,7 @@ def report(client: "OperatorClient", incident_id: str, *, form: str, out: Path |
         incident,
         client.timeline(incident_id),
         seen=_seen(client, incident.service),
-        console_url=read_settings().public_url,
+        console_url=console_url(read_settings()),
         now=max(now(), incident.phase_at),
     )
     if reword:

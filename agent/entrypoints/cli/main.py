@@ -40,7 +40,8 @@ def _unknown(name: str) -> int:
 
     near = did_you_mean(name, tuple(COMMANDS))
     more = "" if near else f"\n\n{usage()}"
-    print(f"sre-agent: unknown command: {message(name)}{near}{more}", file=sys.stderr)
+    hint = near or "name one of these commands"
+    print(f"sre-agent: nothing was done: unknown command: {message(name)}. Hint: {hint}{more}", file=sys.stderr)
     return 2
 
 

@@ -1,8 +1,10 @@
 """What a command prints: without secrets, whatever was stored, and harmless to the terminal."""
 
 import json
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from agent.core.text.safe_text import inert, terminal
 
@@ -10,6 +12,8 @@ if TYPE_CHECKING:
     from agent.presentation.report.document import Table
 
 TEXT_LIMIT = 10_000
+DOCS: Final = Path(__file__).resolve().parents[3] / "docs"  # of a checkout; the package has none
+_GUIDE: Final = re.compile(r"\b(docs/[a-z0-9-]+\.md)\b")
 
 
 def for_people(text: str, *, limit: int = TEXT_LIMIT, lines: bool = True) -> str:
@@ -19,7 +23,12 @@ def for_people(text: str, *, limit: int = TEXT_LIMIT, lines: bool = True) -> str
 
 def message(text: str) -> str:
     """Return a message of our own that quotes others, on one line: redacted, links and hosts as they are."""
-    return inert(without_secrets(text)).replace("\n", "\\n")
+    return with_guides(inert(without_secrets(text)).replace("\n", "\\n"))
+
+
+def with_guides(text: str) -> str:
+    """Return a text that names pages of docs/ so that whoever has only the package knows where those are."""
+    return text if DOCS.is_dir() else _GUIDE.sub(r"\1 in the source repository", text)
 
 
 def for_programs(row: Mapping[str, Any]) -> str:

@@ -68,9 +68,12 @@ def open_sources(source: str, *, since: str | None, now: datetime) -> Iterator[S
 
 
 def found_example(name: str) -> Path | None:
-    """Return the folder of a recorded incident: a folder as given, or that of a bundled one; None where it is none."""
+    """Return the folder of a recorded incident: a folder as given, or that of a bundled one; None where it is none.
+
+    A bundled one goes by its bare name, or as in a checkout, ``examples/NAME``, wherever the command is called from.
+    """
     given = Path(name)
-    folder = given if given.exists() else EXAMPLES / name
+    folder = given if given.exists() else EXAMPLES / name.removeprefix("examples/")
     return folder if _is_example(folder) else None
 
 

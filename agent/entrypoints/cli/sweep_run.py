@@ -193,7 +193,7 @@ def _run(app: "App", args: argparse.Namespace, sweep: "Sweep", grant: "SweepGran
         with _signals_interrupt():
             outcome = run_sweep(context, job)
     except KeyboardInterrupt:
-        print("\ninterrupted; stored cells are kept, give the same command again to go on", file=sys.stderr)
+        print("\ninterrupted; stored cells are kept, rerun the same command to go on", file=sys.stderr)
         raise
     _calibrate(app, outcome, people)
     return _say_outcome(outcome, sweep, folder, slo=args.slo, as_json=args.json)

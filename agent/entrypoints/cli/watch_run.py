@@ -321,7 +321,10 @@ class Watch:
     def _console(self, held: "socket.socket | None") -> Any:
         if held is None:
             return None
+        from agent.app.console_address import note_console
+
         server = self._serve(self._app, held)
+        note_console(self._app.settings)
         threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
         return server
 

@@ -186,7 +186,7 @@ def missing(what: str) -> Result:
         status=404,
         label="Not found",
         title=f"There is no such {what}",
-        says="The address names nothing that we know.",
+        says="This page does not exist.",
         hint="It may belong to another installation, or to a state folder that was removed.",
         tone=Tone.QUIET,
     )

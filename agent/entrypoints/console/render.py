@@ -14,7 +14,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from agent.app.catalogues import redact
-from agent.core.text.field_labels import field_label
+from agent.core.text.field_labels import field_label, figure
 from agent.core.text.safe_text import inert, plain
 from agent.presentation.evidence import place_of
 from agent.presentation.impact_text import span
@@ -65,6 +65,7 @@ def make_pages() -> Environment:
         "trouble_words": trouble_words,
         "judgement": judgement_text,
         "field_label": field_label,
+        "figure": figure,
         "sentence": as_sentence,
         "typed": typed,
         "own_link": own_link,

@@ -1,5 +1,6 @@
 """Where the console listens: a port of this machine, or of an address that the operator names."""
 
+import errno
 import ipaddress
 import socket
 from collections.abc import Callable, Iterable
@@ -39,10 +40,17 @@ def claim(port: int, address: str = ADDRESS) -> socket.socket:
         held.close()
         raise InputRejected(
             f"the console was not started on port {port}",
-            why=f"something else listens there, or the port or the address {address!r} is not allowed",
-            hint="stop it, or choose another: sre-agent up --port 8081",
+            why=_why(error, address),
+            hint="choose another, 1 to 65535: sre-agent up --port 8081",
         ) from error
     return held
+
+
+def _why(error: OSError | OverflowError, address: str) -> str:
+    if isinstance(error, OverflowError):
+        return "there is no such port"
+    known = {errno.EADDRINUSE: "it is in use", errno.EADDRNOTAVAIL: f"{address!r} is no address of this machine"}
+    return known.get(error.errno or 0, (error.strerror or str(error)).lower())
 
 
 def local_server(app: Wsgi, *, at: socket.socket, limit: int = BODY_LIMIT) -> ConsoleServer:

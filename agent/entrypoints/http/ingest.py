@@ -108,7 +108,7 @@ def senders_of(secrets: Mapping[str, bytes]) -> dict[str, Sender]:
             mistakes.append(f"{name!r}: {error.why}")
     if mistakes:
         raise SettingsRejected(
-            f"{len(mistakes)} of the senders cannot be used", why="; ".join(mistakes), hint="set INGEST_SECRETS anew"
+            f"{len(mistakes)} of the senders cannot be used", why="; ".join(mistakes), hint="correct INGEST_SECRETS"
         )
     return made
 

@@ -16,8 +16,8 @@ _KINDS: Final[Mapping[str, str]] = {
     "detect": "Detect",
 }
 METHOD: Final = (
-    "Made from the incident's record; no sentence here comes from a model. Lines of logs are quoted as they were "
-    "written, without secrets. Correct what you know better, and give each action an owner and a date."
+    "Made from the incident's record; no sentence here comes from a model. Lines of logs are quoted without secrets, "
+    "and links in them cannot be clicked. Correct what you know better, and give each action an owner and a date."
 )
 NOTHING_UNKNOWN: Final = "Nothing that mattered to the plan is recorded as unknown."
 METHOD_MODEL: Final = (

@@ -217,7 +217,7 @@ def test_a_repository_that_the_hub_does_not_have_ends_with_the_command_that_adds
 def test_a_gguf_file_is_not_offered_to_be_added(hub, tmp_path):
     with pytest.raises(InputRejected) as refused:
         asking(hub, tmp_path).find("bartowski/Qwen2.5-7B-Instruct-GGUF")
-    assert refused.value.hint == "Ask about Qwen/Qwen2.5-7B-Instruct: its context costs the same."
+    assert refused.value.hint == "ask about Qwen/Qwen2.5-7B-Instruct: its context costs the same."
 
 
 def test_a_checkpoint_of_the_hub_that_cannot_be_read_says_which_file_and_why(hub, tmp_path):

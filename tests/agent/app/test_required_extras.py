@@ -73,6 +73,7 @@ def test_up_says_all_of_it_at_once_and_starts_nothing(tmp_path: Path) -> None:
     assert done.returncode == 2, done.stderr
     assert done.stderr == (
         "sre-agent up: the service was not started: not installed: 'boto3', which PLATFORM=ec2 needs, 'apprise', which "
-        "NOTIFY_TARGETS needs. Hint: install what is missing: pip install 'vllm-sre-agent[aws,notify]'\n"
+        "NOTIFY_TARGETS needs. Hint: install what is missing: "
+        'pip install "$(ls FOLDER/vllm_sre_agent-*.whl)[aws,notify]", FOLDER being that of the wheel\n'
     )
     assert not (tmp_path / "state").exists()

@@ -183,11 +183,14 @@ def test_an_unknown_model_is_refused_with_the_nearest_names(catalogue):
     assert "models add" in refused.value.hint
 
 
-def test_an_unknown_accelerator_is_refused_with_all_known(catalogue):
+def test_an_unknown_accelerator_is_refused_with_the_nearest(catalogue):
     with pytest.raises(InputRejected) as refused:
         catalogue.accelerator("nvidia-l44")
-    assert "nvidia-rtx-pro-6000" in refused.value.why
     assert "nvidia-l4" in refused.value.hint
+    with pytest.raises(InputRejected) as refused:
+        catalogue.accelerator("l5")
+    assert len(str(refused.value)) < 200
+    assert refused.value.hint.count(", ") == 2
 
 
 @pytest.mark.parametrize(
@@ -226,7 +229,7 @@ def test_a_text_that_is_no_version_is_refused(catalogue):
 def test_a_version_that_is_nearly_right_gets_the_one_that_was_meant(catalogue, typed, meant):
     with pytest.raises(InputRejected) as refused:
         catalogue.rules(typed)
-    assert refused.value.hint == f"Did you mean {meant}?"
+    assert refused.value.hint == f"did you mean {meant}?"
 
 
 SOLD_IN_SEVERAL_SIZES = {
@@ -289,7 +292,7 @@ def test_an_accelerator_that_is_nearly_right_gets_the_name_that_was_meant(catalo
 def test_a_flag_with_a_typing_error_is_refused_with_the_flag_that_was_meant(catalogue, typed, meant):
     with pytest.raises(InputRejected) as refused:
         catalogue.refuse_typing_errors(parse_flags(typed))
-    assert refused.value.hint == f"Did you mean {meant}?"
+    assert refused.value.hint == f"did you mean {meant}?"
 
 
 @pytest.mark.parametrize(
@@ -368,7 +371,7 @@ def test_bitsandbytes_keeps_a_scale_of_32_bits_for_64_parameters(catalogue, name
 def test_the_nearest_names_are_told_once_each(catalogue):
     with pytest.raises(InputRejected) as refused:
         catalogue.models.find("zai-org/GLM-5.3-Flash")
-    near = str(refused.value).split("Nearest names: ")[1].split(". Add")[0].split(", ")
+    near = str(refused.value).split("did you mean ")[1].split("? If not")[0].split(" or ")
     assert len(near) == len(set(near)) > 1
 
 
@@ -393,7 +396,7 @@ def test_a_cache_that_one_publisher_asks_for_is_not_taken_for_anothers(catalogue
 def test_a_gguf_file_is_refused_with_what_can_be_asked_instead(catalogue, name, asked):
     with pytest.raises(InputRejected) as refused:
         catalogue.models.find(name)
-    assert refused.value.hint == f"Ask about {asked}: its context costs the same."
+    assert refused.value.hint == f"ask about {asked}: its context costs the same."
 
 
 EIGHT_BITS = [

@@ -30,4 +30,13 @@ def test_only_what_came_to_pass_is_listed():
 
 
 def test_a_span_has_two_units_at_most():
-    assert [words.span(s) for s in (0.2, 59, 3600, 3720, 90_000)] == ["1 s", "59 s", "1 h", "1 h 2 min", "1 d 1 h"]
+    assert [words.span(s) for s in (0.2, 59, 107, 120, 843, 3600, 3720, 90_000)] == [
+        "1 s",
+        "59 s",
+        "1 min 47 s",
+        "2 min",
+        "14 min",
+        "1 h",
+        "1 h 2 min",
+        "1 d 1 h",
+    ]

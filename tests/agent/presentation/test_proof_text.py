@@ -45,7 +45,7 @@ def test_what_is_missing_is_said():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"proof": Proof.NOT_NEEDED}, "Memory: the change takes none"),
+        ({"proof": Proof.NOT_NEEDED}, "Memory: no more than before"),
         ({"proof": Proof.COMPUTED}, "Memory: fits (computed)"),
         ({"proof": Proof.MEASURED}, "Memory: fits (measured)"),
         ({"proof": Proof.NONE}, "Memory: not proved"),

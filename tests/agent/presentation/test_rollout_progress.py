@@ -36,7 +36,7 @@ def test_the_steps_of_a_change_in_place(stage):
     applying = stage.applying(waits)
     progress = progress_of(applying, stage.clock.step(100), start_s=965)
     assert (states(progress), progress.at) == (["done", "now", "todo"], 2)
-    assert progress.steps[1].says == "1 min so far, expected within 16 min"
+    assert progress.steps[1].says == "1 min 44 s so far, expected within 16 min"
     verifying = stage.verifying(applying)
     progress = progress_of(verifying, stage.clock.now())
     assert (states(progress), progress.at) == (["done", "done", "now"], 3)

@@ -67,7 +67,7 @@ class FixedServer(HostServer):
             raise PolicyRefused(
                 f"the server of {start.revision!r} was not restarted",
                 why="it is somebody else's, and RESTART_COMMAND is unset",
-                hint=f"start it by hand with the words in {str(self._folder / COMMAND)!r}",
+                hint=f"start it by hand with the command in {str(self._folder / COMMAND)!r}",
             )
         size = self._log.stat().st_size if self._log.exists() else 0
         note(place / "server.json", {"restart": list(self._restart), "first_byte": size})

@@ -137,7 +137,7 @@ class FirestoreStore(FirestoreMark):
         raise StateConflict(
             f"incident {incident.id!r} was not written",
             why=f"others wrote beside it {ATTEMPTS} times in a row",
-            hint="load it again and decide anew",
+            hint="reload it and decide again",
         )
 
     def outbox(self, incident_id: str) -> tuple[Message, ...]:

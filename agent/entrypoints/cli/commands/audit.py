@@ -10,14 +10,14 @@ from agent.presentation.report.document import Table
 
 ALL = 10**9
 SAID_CHARS = 200
-_COLUMNS = ("ROW", "AT (UTC)", "WHAT", "INCIDENT", "BY", "SAYS")
+_COLUMNS = ("ROW", "AT (UTC)", "WHAT", "INCIDENT", "BY", "DETAIL")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the contract's words."""
     parser.add_argument("what", choices=["show", "verify"], help="list the rows, or verify the hash chain over them")
     parser.add_argument("--limit", type=int, default=50, help="number of newest rows to show (default 50)")
-    parser.add_argument("--chain", metavar="HEX", help="with verify: compare with this chain value")
+    parser.add_argument("--chain", metavar="HEX", help="with verify: the last hash of an earlier check")
     parser.add_argument("--json", action="store_true", help="print JSON Lines")
 
 
@@ -55,7 +55,8 @@ def _verify(rows: tuple[AuditRow, ...], noted: str | None, *, apart: str, as_jso
     else:
         print(f"not sound: {apart}" if apart else soundness_text(found.soundness, found.number))
         if last:
-            print(f"last chain: {last}; note it elsewhere, then a record written anew is found out")
+            print(f"last hash: {last}")
+            print("keep it elsewhere: `sre-agent audit verify --chain HASH` then detects a rewritten record")
     return 0 if found.soundness is Soundness.SOUND else 1
 
 

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from agent.entrypoints.cli.output import print_table
+from agent.entrypoints.cli.output import print_table, with_guides
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         if notifiers:
             print_table(_table(settings, notifiers), own=True)
         else:
-            print("nobody is told: see docs/notifications.md")
+            print(with_guides("nobody is notified; set up a target, see docs/notifications.md"))
         return 0
     if args.target not in notifiers:
         why = f"there is no target {args.target!r}" if args.target else "no target is named"

@@ -85,7 +85,7 @@ def _print(rows: tuple[Row, ...], *, allowed: bool) -> None:
 
     for row in rows:
         print(f"{row.answer.value:<8} {row.check:<10} {for_people(row.says, lines=False)}")
-    print("allowed, once whoever is needed has approved" if allowed else "not allowed: see the rows that say refused")
+    print("allowed, with the approvals listed above" if allowed else "not allowed: see the rows that say refused")
 
 
 def _time(text: str) -> datetime:

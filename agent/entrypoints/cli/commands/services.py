@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from agent.entrypoints.cli.output import for_programs, print_table, without_secrets
+from agent.entrypoints.cli.output import for_programs, print_table, with_guides, without_secrets
 from agent.errors import InputRejected
 from agent.presentation.report.document import Table
 from agent.presentation.service_view import (
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     elif views:
         _list(views)
     else:
-        print("no service is watched; name one in services.toml, see docs/services.md")
+        print(with_guides("no service is watched; name one in services.toml, see docs/services.md"))
     return 0
 
 

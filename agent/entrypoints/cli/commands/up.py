@@ -44,9 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verbose", action="store_true", help="log each step as a line (the default when this is not a terminal)"
     )
-    parser.add_argument(
-        "--rehearse-by-fit", action="store_true", help="compute outcomes that were not recorded (the default)"
-    )
+    parser.add_argument("--rehearse-by-fit", action="store_true", help=argparse.SUPPRESS)  # is the default by now
 
 
 def run(args: argparse.Namespace) -> int:
@@ -141,6 +139,7 @@ def _serve(
     leadership: "Leadership | None",
 ) -> int:
     from agent.app import Role, build_app
+    from agent.app.console_address import note_console
     from agent.app.leading_platform import leading
     from agent.app.tracing import open_tracer
     from agent.entrypoints.monitor.cluster_monitor import ClusterMonitor
@@ -161,6 +160,7 @@ def _serve(
         for at in app.environment.clusters
     ]
     threading.Thread(target=server.serve_forever, name="console", daemon=True).start()
+    note_console(settings)
     _greet(held.getsockname()[:2], app)  # before the workers, whose log would run into its lines
     if args.example:
         read_example(app, args.example)
@@ -170,7 +170,7 @@ def _serve(
     for monitor in monitors:
         monitor.start()
     stopping.wait()
-    print("stopping: the running work ends first", file=sys.stderr)
+    print("stopping after the current step", file=sys.stderr)
     for monitor in monitors:
         monitor.stop()
     server.shutdown()
@@ -268,10 +268,12 @@ def _greet(at: tuple[str, int], app: "App") -> None:
     if app.tracer.target:
         print(f"traces:   {app.tracer.target}", file=sys.stderr)
     if app.environment.wait_factor > 1:
-        print(f"rehearsal: a recorded incident; waits are divided by {app.environment.wait_factor:g}", file=sys.stderr)
+        faster = f"{app.environment.wait_factor:g} times faster"
+        print(f"rehearsal: a recorded incident, {faster}; no real service is changed", file=sys.stderr)
     if not app.settings.trusts_this_machine:
         print("bound outside this machine: the console reads, a decision needs a proof of identity", file=sys.stderr)
     else:
         print(
-            "decide there, or with: sre-agent approve PLAN | reject PLAN --why TEXT   (Ctrl-C stops)", file=sys.stderr
+            "decide in the console, or run: sre-agent approve PLAN | reject PLAN --why TEXT   (Ctrl-C stops)",
+            file=sys.stderr,
         )

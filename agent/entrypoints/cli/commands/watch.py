@@ -3,6 +3,8 @@
 import argparse
 import contextlib
 import re
+import shlex
+import shutil
 import socket
 import sys
 from difflib import get_close_matches
@@ -75,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
     if args.stop:
         return _stop(settings, args.stop, as_json=args.json)
     words = args.command[1:] if args.command[:1] == ["--"] else args.command
+    if words and args.log is None:
+        _require_program(words[0])
     config = config_from_args(words, model=args.model) if words else _from_log(args.log)
     service = add_service(settings, config, args.name, model=args.model)
     config = config.with_(accelerator=service.accelerator, accelerator_count=service.accelerator_count)
@@ -113,6 +117,21 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
             f"the log {str(args.log)!r} is not followed",
             why="--once and --on-exit stop are for a server that is started here, and --log follows one that is not",
             hint="leave them out, or leave --log out",
+        )
+
+
+def _require_program(name: str) -> None:
+    """A misspelt program is a mistake in the command, and no incident.
+
+    Raises:
+        InputRejected: Nothing that can be run has that name.
+    """
+    if shutil.which(name) is None:
+        there = Path(name).is_file()
+        raise InputRejected(
+            "nothing was started",
+            why=f"{name!r} is not executable" if there else f"{name!r} was not found",
+            hint=f"run: chmod +x {shlex.quote(name)}" if there and "/" in name else "check the name and PATH",
         )
 
 

@@ -33,7 +33,7 @@ KINDS: Final = {
     "unset_flag": "remove a startup flag: NAME",
     "set_env": "set a variable: NAME=VALUE",
     "scale": "instances: MIN:MAX",
-    "concurrency": "requests at once: N",
+    "concurrency": "concurrency: N",
     "resources": "CPU and memory: CPU:MEMORY",
     "model": "model: NAME",
     "accelerator": "accelerator: NAME",

@@ -149,7 +149,7 @@ def test_a_missing_exporter_is_named_with_its_extra(monkeypatch):
         open_otlp("s", "1", "up", redact=str)
     assert str(raised.value) == (
         "no traces can be sent: the package 'opentelemetry-exporter-otlp-proto-http' is not installed. "
-        "Hint: install the extra: pip install 'vllm-sre-agent[otel]'"
+        'Hint: install the extra: pip install "$(ls FOLDER/vllm_sre_agent-*.whl)[otel]", FOLDER being that of the wheel'
     )
 
 

@@ -33,7 +33,7 @@ def test_a_declared_block_is_read() -> None:
         ('flags = "--a \'b"', "as a shell takes it"),
         ('flags = "serve model --x 1"', "want flags alone"),
         ("max_instances = -1", "max_instances"),
-        ("replicas = 2", "declared.replicas is no setting"),
+        ("replicas = 2", "unknown key 'declared.replicas'"),
     ],
 )
 def test_a_mistake_is_told_when_the_file_is_read(row: str, says: str) -> None:

@@ -167,11 +167,11 @@ def test_all_mistakes_are_told_at_once() -> None:
         parse_services(text, accelerators=frozenset({"nvidia-l4"}))
     said = str(refused.value)
     for word in (
-        "'extra' is no setting",
+        "unknown key 'extra'",
         "platform is 'mainframe'",
         "accelerator is 'Nvidia L4'",
-        "mystery is no setting",
-        "owner is unset",
+        "unknown key 'mystery'",
+        "owner is missing",
         "needs project and location",
         "'nvidia-l5', want one of nvidia-l4",
         "'gemma' is both watched and our own",
@@ -192,7 +192,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         (('name = "local"', 'name = "gemma"'), "'gemma' stands 2 times"),
         (('owner = "console"', 'owner = ""'), "owner is ''"),
         (('own = ["sre-on-log-event"]', 'own = "x"'), "own is 'x'"),
-        (("[[service]]", "[[services]]"), "'services' is no setting"),
+        (("[[service]]", "[[services]]"), "unknown key 'services'"),
         (("[[service]]", "[[service"), "not TOML"),
     ],
 )

@@ -29,11 +29,11 @@ def test_every_example_of_a_command_parses(name):
 @pytest.mark.parametrize(
     ("words", "near"),
     [
-        (["incident"], "Did you mean incidents?"),
-        (["aprove", "p-1"], "Did you mean approve?"),
-        (["incidents", "--folow"], "Did you mean --follow?"),
-        (["incidents", "shwo"], "Did you mean show?"),
-        (["classify", "--jsno", "x"], "Did you mean --json?"),
+        (["incident"], "did you mean incidents?"),
+        (["aprove", "p-1"], "did you mean approve?"),
+        (["incidents", "--folow"], "did you mean --follow?"),
+        (["incidents", "shwo"], "did you mean show?"),
+        (["classify", "--jsno", "x"], "did you mean --json?"),
     ],
     ids=" ".join,
 )
@@ -44,6 +44,65 @@ def test_a_word_that_is_nearly_right_is_named(capsys, words, near):
         code = ended.code
     assert code == 2
     assert near in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            ["reject", "p-1"],
+            (
+                "sre-agent reject: nothing was done: --why is missing. "
+                'Hint: for example: sre-agent reject p-4d24780e817e-1 --why "not before the release"'
+            ),
+        ),
+        (
+            ["reject"],
+            (
+                "sre-agent reject: nothing was done: PLAN and --why are missing. "
+                'Hint: for example: sre-agent reject p-4d24780e817e-1 --why "not before the release"'
+            ),
+        ),
+        (
+            ["models", "add"],
+            (
+                "sre-agent models add: nothing was done: source is missing. "
+                "Hint: for example: sre-agent models add ./checkpoint"
+            ),
+        ),
+        (
+            ["up", "--port", "a\x1b[31mb"],
+            (
+                "sre-agent up: nothing was done: --port is 'a\\x1b[31mb', want a whole number. "
+                "Hint: see: sre-agent up --help"
+            ),
+        ),
+        (
+            ["incidents", "report", "inc-1", "--format", "pdf"],
+            (
+                "sre-agent incidents: nothing was done: --format: 'pdf' is none of md, json, html. "
+                "Hint: see: sre-agent incidents --help"
+            ),
+        ),
+        (
+            ["incidents", "--folow"],
+            "sre-agent incidents: nothing was done: unknown argument: --folow. Hint: did you mean --follow?",
+        ),
+        (["incident"], "sre-agent: nothing was done: unknown command: incident. Hint: did you mean incidents?"),
+        (
+            ["up", "--port"],
+            "sre-agent up: nothing was done: --port: expected one argument. Hint: see: sre-agent up --help",
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_in_the_arguments_is_one_sentence_with_a_hint(capsys, words, says):
+    """In the form of every other error: what failed, why, and what to do."""
+    try:
+        code = main(words)
+    except SystemExit as ended:
+        code = ended.code
+    assert (code, capsys.readouterr().err) == (2, f"{says}\n")
 
 
 def test_what_is_near_to_nothing_gets_the_list(capsys):
@@ -99,4 +158,4 @@ def test_the_words_of_an_incident_keep_their_defaults_and_their_refusals(capsys)
     for words in (["bogus"], ["list", "--folow"]):
         with pytest.raises(SystemExit):
             parser_of("incidents").parse_args(words)
-    assert "Did you mean --follow?" in capsys.readouterr().err
+    assert "did you mean --follow?" in capsys.readouterr().err

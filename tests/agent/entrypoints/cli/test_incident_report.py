@@ -68,13 +68,13 @@ def reworded(asked, monkeypatch, capsys):
 
 def test_a_summary_that_a_model_worded_is_marked_and_the_own_one_is_kept(reworded):
     """It sees the summary and nothing else of the record; every other sentence stays as it was."""
-    said = "A startup probe gave up before the start was done, and nothing serves."
+    said = "A startup probe gave up before the start was done, and no instance is serving."
     told, (question,) = reworded(lambda _: json.dumps({"summary": said}))
     draft = json.loads(told.out)
     assert (draft["summary"], draft["summary_by"]) == ([said], "model")
     assert draft["summary_model"].startswith(f"{MODEL}, prompt reword.v1 ")
     own = " ".join(draft["record_summary"])
-    assert "the startup probe gave up before the start was done" in own
+    assert "the startup probe gave up before it was done" in own
     user = question["messages"][-1]["content"]
     assert own in user
     assert not any(item["line"] in user for item in draft["evidence"])

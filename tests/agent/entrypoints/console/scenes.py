@@ -204,7 +204,7 @@ def opened(clock: Clock, service: str = "gemma4-26b-qat-l4", *, run: str = "live
                 signature="cloud-run-startup-probe",
                 revision=revision,
                 line=PROBE_LINE,
-                reason="first sight of the cause (5 times)",
+                reason="first signal of the cause (5 times)",
             ),
             CorrelatedSignal(
                 signal="s6",
@@ -250,7 +250,7 @@ def a_plan(incident: Incident, ordinal: int, clock: Clock, **changes: object) ->
         risk=Risk.LOW,
         risk_reasons=("the service does not serve now", "memory does not change"),
         undo="The prior template and traffic are put back, byte by byte, as a new revision.",
-        if_unanswered="If nobody answers, nothing is changed and the trouble goes on; a person is told when it expires.",
+        if_unanswered="If nobody answers, nothing is changed and the incident stays open; a person is told when it expires.",
         policy="f" * 64,
         made_at=clock.now(),
         expires_at=clock.now() + timedelta(minutes=30),

@@ -95,7 +95,7 @@ def test_the_plan_is_one_card_with_what_it_costs_and_what_policy_asks(stage, bro
         "Policy: one approval",
         "Memory after the change: Of 21.96 GiB",
         "Approve and apply this change",
-        "Reject it instead",
+        "<summary>Reject</summary>",
     ):
         assert said in card, said
 

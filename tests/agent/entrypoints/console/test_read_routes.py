@@ -135,7 +135,7 @@ def test_the_incident_page_tells_the_whole_story(stage, browser, scenes):
         "62 %, not certain",
         "The KV cache does not fit beside the weights.",
         "which vLLM version runs",
-        "first sight of the cause (5 times)",
+        "first signal of the cause (5 times)",
         "flag --cpu-offload-gb",
         "<del>16384</del>",
         "<ins>4096</ins>",
@@ -176,7 +176,7 @@ def test_what_follows_a_failed_change_is_told(stage, browser, scenes):
     assert "/decision" not in page
 
 
-@pytest.mark.parametrize(("count", "said"), [(1, "1 signal; each kind"), (2, "2 or more signals; each kind")])
+@pytest.mark.parametrize(("count", "said"), [(1, "1 signal; each kind"), (2, "at least 2 signals; each kind")])
 def test_a_count_that_is_written_now_and_then_says_so(stage, browser, count, said):
     """The incident is written at powers of two only, so that a storm costs little; three are kept as two."""
     incident = stage.waiting()

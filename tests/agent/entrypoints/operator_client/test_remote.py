@@ -345,7 +345,7 @@ def test_a_policy_is_tested_against_what_the_cloud_really_did(operator, desk, tm
     found = tested()
     assert (found["switch"][0], found["limits"]) == ("ok", ("ok", "1 an hour over all; none made"))
     assert found["policy"][0] == "refused"  # the plan was made under the policy of the cloud
-    assert found["approvers"] == ("refused", "nobody whom the policy names: too few")
+    assert found["approvers"] == ("refused", "policy.toml names no approver: too few")
     desk.stage.world.control.begin(values.intent(service="another", applied_at=desk.now()))
     operator("stop", "--why", "audit")
     found = tested()

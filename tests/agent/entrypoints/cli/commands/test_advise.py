@@ -164,4 +164,4 @@ def test_a_flag_with_a_typing_error_is_refused_with_the_right_one(capsys):
     """As by `fit`: the server would not start with it."""
     code, out, err = ask(capsys, "--flags", "--max-modle-len 4096")
     assert (code, out) == (2, "")
-    assert "Did you mean --max-model-len?" in err
+    assert "did you mean --max-model-len?" in err

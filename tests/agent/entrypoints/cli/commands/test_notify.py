@@ -36,6 +36,16 @@ def test_without_any_it_says_where_to_begin(capsys, monkeypatch):
     assert "docs/notifications.md" in capsys.readouterr().out
 
 
+def test_without_a_checkout_a_guide_is_said_to_be_in_the_repository(capsys, monkeypatch, tmp_path):
+    """The package holds no page of docs/."""
+    monkeypatch.setattr("agent.entrypoints.cli.output.DOCS", tmp_path / "docs")
+    monkeypatch.delenv("PAGERDUTY_ROUTING_KEY", raising=False)
+    assert main(["notify", "list"]) == 0
+    assert "docs/notifications.md in the source repository" in capsys.readouterr().out
+    assert main(["notify", "test", "pager"]) == 2
+    assert "docs/notifications.md in the source repository" in capsys.readouterr().err
+
+
 def test_a_test_arrives_and_leaves_nothing_open(pager, capsys):
     assert main(["notify", "test", "pagerduty"]) == 0
     assert pager.actions == ["trigger", "resolve"]

@@ -71,9 +71,10 @@ def test_a_folder_of_examples_is_not_sent(two_examples, capsys):
     assert "it holds 2 examples" in capsys.readouterr().err
 
 
-def test_an_example_goes_by_its_bare_name(monkeypatch, tmp_path, capsys):
+@pytest.mark.parametrize("name", ["vllm-cpu-kv-cache-too-small", "examples/vllm-cpu-kv-cache-too-small"])
+def test_an_example_goes_by_its_bare_name_or_as_in_a_checkout(monkeypatch, tmp_path, capsys, name):
     monkeypatch.chdir(tmp_path)
-    assert main(["replay", "vllm-cpu-kv-cache-too-small"]) == 1
+    assert main(["replay", name]) == 1
     assert "kv_cache_insufficient" in capsys.readouterr().out
 
 

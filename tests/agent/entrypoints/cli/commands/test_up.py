@@ -105,7 +105,7 @@ def test_a_port_that_is_taken_is_said_once_and_nothing_is_made(tmp_path, monkeyp
         other.listen()
         assert main(["up", "--port", str(other.getsockname()[1])]) == 2
     (line,) = capfd.readouterr().err.splitlines()
-    assert "choose another: sre-agent up --port" in line
+    assert "it is in use. Hint: choose another, 1 to 65535: sre-agent up --port" in line
     assert not (tmp_path / "state").exists()
 
 

@@ -1,5 +1,6 @@
 """What the watcher refuses before it starts anything."""
 
+import os
 import socket
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -22,6 +23,11 @@ def state(tmp_path, monkeypatch):
     monkeypatch.setenv("STORE", f"sqlite:{tmp_path / 'state'}")
     for name in ("SERVICES", "POLICY", "PLATFORM", "DECIDE_URL"):
         monkeypatch.delenv(name, raising=False)
+    program = tmp_path / "bin" / "vllm"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     return tmp_path / "state"
 
 
@@ -42,6 +48,22 @@ def test_without_a_command_nothing_is_watched_and_the_way_is_told(capsys, state,
 @pytest.mark.parametrize("words", [("ls", "-l"), ("vllm", "serve"), ("vllm", "serve", "--port", "8000")])
 def test_words_that_serve_no_model_are_refused(capsys, state, words):
     assert "the command names no model" in refused(capsys, "--", *words)
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ("vlm", "nothing was started: 'vlm' was not found. Hint: check the name and PATH"),
+        ("./serve.sh", "nothing was started: './serve.sh' is not executable. Hint: run: chmod +x ./serve.sh"),
+    ],
+    ids=["misspelt", "not executable"],
+)
+def test_a_program_that_cannot_be_run_is_refused_at_once(capsys, state, tmp_path, monkeypatch, program, says):
+    """No server is on record afterwards, and no incident is opened about a misspelt word."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "serve.sh").write_text("exit 0\n")
+    assert refused(capsys, "--", program, "serve", "me/model") == f"sre-agent watch: {says}"
+    assert not list(state.rglob("*.toml"))
 
 
 def test_a_log_that_is_not_there_is_refused(capsys, tmp_path):

@@ -174,7 +174,7 @@ def clock_wrong(environ, world):
 
 BREAKAGES = {
     "a setting": (in_environ(QUIET_S="ten"), "setting:QUIET_S", "QUIET_S is 'ten'"),
-    "services.toml": (broken_services, "services", "platform is unset"),
+    "services.toml": (broken_services, "services", "platform is missing"),
     "policy.toml": (broken_policy, "policy", "changes_per_hour"),
     "webhook secret": (lambda e, w: e.pop("WEBHOOK_SECRETS"), "setting:WEBHOOK", "WEBHOOK_SECRETS"),
     "webhook address": (in_environ(WEBHOOK_URLS="http://hooks.example.com"), "webhooks", "is not https"),

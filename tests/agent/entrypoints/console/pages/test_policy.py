@@ -201,8 +201,8 @@ def test_limits_and_budgets_say_what_is_used(shown, stage):
     text = shown()
     assert "1 of 2</span> 2 an hour over all; 1 made, the last 5 min ago" in text
     assert "1 of 1</span> prod: 1 an hour; 1 made, the last 5 min ago; the next may begin at" in text
-    assert "one change of gemma4-a in 900 s; 1 made" in text
-    assert "one change of gemma4-b" not in text
+    assert "at most one change of gemma4-a every 900 s; 1 made" in text
+    assert "at most one change of gemma4-b" not in text
     assert "3.00 of 5.00 USD/h</span> all watched services" in text
     assert "1.50 of 1.00 USD/h</span> prod" in text
 
