@@ -115,6 +115,8 @@ _LOGGER_HEAD = re.compile(
 )
 _SOURCE = re.compile(r"\s+(?:raise|return|await)\b")
 _CONTINUED = re.compile(r"$|\s|File \"|[\^~|]+\s*$|During handling of the above|The above exception was")
+_BROKEN_OFF = re.compile(r"\w{2,40} [\w./:()-]{1,60},?\s*$")
+_IN_A_SENTENCE = re.compile(r" {0,2}(?!raise |return |await |assert |from |import |with )[a-z]{2,20} [\w(]")
 TRACEBACK = "Traceback (most recent call last)"
 
 _RECORD = re.compile(r"(?:\([^()]{1,40}\) )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d")
@@ -132,6 +134,22 @@ def clean(text: str) -> str:
 def split_lines(text: str) -> list[str]:
     """Lines of a log, cleaned, each at most ``MAX_LINE_CHARS`` long; a carriage return ends a line too."""
     return [line[:MAX_LINE_CHARS] for line in clean(text).replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+
+
+def unwrapped(lines: Sequence[str]) -> list[str]:
+    """The lines, where a sentence that was broken over two of them stands whole in the first, and the other is empty.
+
+    A line goes on below where it ends within a sentence, and the next begins with a word in small letters.
+    """
+    whole = list(lines)
+    at = 0
+    for index in range(1, len(whole)):
+        broken = _BROKEN_OFF.search(lines[index - 1]) and _IN_A_SENTENCE.match(whole[index])
+        if broken and len(whole[at]) < MAX_LINE_CHARS:
+            whole[at], whole[index] = f"{whole[at].rstrip()} {whole[index].strip()}", ""
+        else:
+            at = index
+    return whole
 
 
 def records_of(line: str) -> list[str]:

@@ -91,13 +91,21 @@ def is_quoted(lines: Sequence[str], index: int) -> bool:
     line = lines[index]
     if is_dumped(line):
         return True
-    if index == 0 or _RAISED.search(line):
+    if index == 0 or _RAISED.search(line) or _is_broken_assertion(lines, index):
         return False
     own = (at for at in range(index - 1, max(-1, index - BETWEEN_LINES), -1) if server_of(lines[at]) == server_of(line))
     before = lines[next(own, index)]
     if _WARNED.search(before) or (_CUSTOMISED.search(before) and _NOT_IMPORTED.search(line)):
         return True
     return not _FRAME.search(line) and _is_source(lines, index)
+
+
+def _is_broken_assertion(lines: Sequence[str], index: int) -> bool:
+    """Whether a line is the source of the assertion that failed: without words of its own it is all that is said."""
+    if "assert " not in lines[index]:
+        return False
+    below = (line.rstrip() for line in lines[index + 1 : index + 1 + BETWEEN_LINES])
+    return any(line.endswith(("AssertionError", "AssertionError:")) for line in below)
 
 
 @lru_cache(maxsize=RECENT_LINES)

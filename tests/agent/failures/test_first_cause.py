@@ -849,8 +849,9 @@ def test_workers_that_wait_with_nothing_else_told_are_no_health(matcher: Matcher
 
 
 def test_a_deadline_of_the_cluster_itself_is_no_queue(matcher: Matcher) -> None:
+    attach = 'AttachVolume.Attach failed for volume "pv-lamp": context deadline exceeded'
+    assert matcher.classify(attach, whole_log=False, platform=None).class_ == "weights_unreadable"
     lines = [
-        'AttachVolume.Attach failed for volume "pv-lamp": context deadline exceeded',
         'level=error msg="failed to drain exec process \\"a1\\" io: context deadline exceeded"',
         "reconcile lamp: context deadline exceeded",
     ]
