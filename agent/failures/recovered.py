@@ -270,7 +270,8 @@ def _over(sighting: Sighting, timeline: Timeline, deaths: Mapping[tuple[str, int
         return False
     if timeline.started_after(sighting.index):
         return True
-    if entry.role is Role.HINT or entry.failure_class in STAYS or not timeline.served_after(sighting.index):
+    stays = entry.failure_class in STAYS and not entry.passing
+    if entry.role is Role.HINT or stays or not timeline.served_after(sighting.index):
         return False
     if queues is not None and queues.written_by_several(sighting.index):
         return False

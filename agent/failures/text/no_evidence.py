@@ -37,6 +37,10 @@ _WITH_FLAGS = re.compile(
     r"(?:[ =](?:'[^']{0,400}'|\"[^\"]{0,400}\")|=\S*| (?!-[A-Za-z])\S+(?=\s*$| -))?){1,200}"
 )
 """A command and its flags; a word behind the last flag, with more words behind it, may be said of the command."""
+_SETTING = re.compile(
+    r"\s{2,12}[a-z][a-z0-9_]{2,60}: (?:None|true|false|-?[\d.]{1,20}|\"[^\"]{0,400}\"|Some\(.{0,400}\)|\[[^\]]{0,400}\]),\s*"
+)
+"""One of the settings that a program of Rust shows line by line; JSON and YAML write quotes, or no comma."""
 _FRAME = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in \S{1,120}\s*$')
 ENGINE_LOOP = ("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop")
 _OUTERMOST = re.compile(
@@ -111,6 +115,8 @@ def _is_broken_assertion(lines: Sequence[str], index: int) -> bool:
 @lru_cache(maxsize=RECENT_LINES)
 def without_arguments(line: str) -> str:
     """The line without the settings, or the flags of a command, that it lists; an error keeps what it lists."""
+    if _SETTING.fullmatch(body_of(line)):
+        return ""
     if _LISTS.search(line, 0, 400) is None or is_error_line(body_of(line)):
         return line
     if settings := _SETTINGS.search(line, 0, 400):
