@@ -38,7 +38,8 @@ _WITH_FLAGS = re.compile(
 )
 """A command and its flags; a word behind the last flag, with more words behind it, may be said of the command."""
 _SETTING = re.compile(
-    r"\s{2,12}[a-z][a-z0-9_]{2,60}: (?:None|true|false|-?[\d.]{1,20}|\"[^\"]{0,400}\"|Some\(.{0,400}\)|\[[^\]]{0,400}\]),\s*"
+    r"\s{2,12}[a-z][a-z0-9_]{2,60}: "
+    r"(?:None|true|false|-?[\d.]{1,20}|\"[^\"]{0,400}\"|Some\(.{0,400}\)|\[[^\]]{0,400}\]),\s*"
 )
 """One of the settings that a program of Rust shows line by line; JSON and YAML write quotes, or no comma."""
 _FRAME = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in \S{1,120}\s*$')
