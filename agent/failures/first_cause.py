@@ -28,6 +28,7 @@ from agent.failures.text.log_text import (
     is_fatal,
     is_note,
     is_platforms_error,
+    is_raised,
     is_warning,
     looks_like_failure,
     most_informative_lines,
@@ -124,16 +125,16 @@ def _may_speak(sighting: Sighting, lines: Sequence[str]) -> bool:
     """Whether a harmless phrase may speak for its line.
 
     For one that calls itself fatal only if it says so itself. For an error of the platform, for a line that says that
-    something died, and for the exception that ends a traceback, only if it says whose trouble it is: a note may stand
-    in the words of an exception that ended the process. For one below the frames of a program or of an engine's loop
+    something died, and for an exception, only if it says whose trouble it is: a note may stand in the words of an
+    exception that ended the process. For one below the frames of a program or of an engine's loop
     nothing speaks: whoever raised it, the process is gone.
     """
     entry = sighting.signature
-    if entry.claims_line:
-        return True
     said = body_of(lines[sighting.index])
+    if entry.claims_line:
+        return not is_raised(said)
     if entry.precedence < SETTLED_FROM and (
-        is_platforms_error(said) or tells_an_end(said) or ends_traceback(lines, sighting.index)
+        is_raised(said) or is_platforms_error(said) or tells_an_end(said) or ends_traceback(lines, sighting.index)
     ):
         return False
     return not is_fatal(said) and not ends_process(lines, sighting.index)

@@ -113,6 +113,7 @@ _LOGGER_HEAD = re.compile(
     r"(?:(?:ERROR|CRITICAL|FATAL|WARNING|INFO|DEBUG)[ :]\s{0,4}(?:[\d-]{5,10} [\d:.,]{8,16} )?"
     r"(?:\[?[\w./-]{1,80}:\d{1,6}\]\s?)?)?"
 )
+_RAISED = re.compile(r"(?:\w{1,60}\.){0,6}\w{0,60}(?:Error|Exception): ")
 _SOURCE = re.compile(r"\s+(?:raise|return|await)\b")
 _CONTINUED = re.compile(r"$|\s|File \"|[\^~|]+\s*$|During handling of the above|The above exception was")
 _BROKEN_OFF = re.compile(r"\w{2,40} [\w./:()-]{1,60},?\s*$")
@@ -328,6 +329,11 @@ def is_platforms_error(line: str) -> bool:
     Those are programs of the platform: what a note of the catalogue says of a Python program is not said of them.
     """
     return _is_short_error(line) or bool(_ERROR_FIELD.search(line[:200]))
+
+
+def is_raised(line: str) -> bool:
+    """Whether a line is an exception as Python ends a traceback with it: its name, and what it says."""
+    return _RAISED.match(line, _head_end(line)) is not None
 
 
 def is_warning(line: str) -> bool:

@@ -1086,3 +1086,15 @@ def test_a_step_that_slurm_cancels_ends_in_order_however_its_tasks_are_ended(mat
     assert matcher.classify("\n".join([*up, order, *told]), whole_log=True, platform=None).benign
     found = matcher.classify("\n".join([*up, *told]), whole_log=True, platform=None)
     assert (found.class_ == "host_oom") is (end == "Killed")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "AssertionError: releasing a finished request 7 twice",
+        "AssertionError: the lamp of kind 3 falls back to no lamp",
+        "lamps.errors.LampError: Fallback to candles: none left",
+    ],
+)
+def test_a_note_in_the_words_of_an_exception_calls_nothing_harmless(matcher: Matcher, said: str) -> None:
+    assert matcher.classify(said, whole_log=False, platform=None).class_ == "unknown"
