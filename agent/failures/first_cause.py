@@ -252,15 +252,15 @@ def _ranked(lines: Sequence[str], troubles: Sequence[Sighting], platform: str | 
 
 
 def _has_rivals(ranked: Sequence[Sighting]) -> bool:
-    """Whether a known cause of another class is as strong as the first, or stands elsewhere: only one can be first."""
-    best = ranked[0]
-    entry = best.signature
+    """Whether a known cause that means another class is as strong as the first, or stands elsewhere: one is first."""
+    best, entry = ranked[0], ranked[0].signature
     answered = {entry.failure_class, *entry.becomes, *entry.class_by_phase.values()}
 
     def rivals(other: Sighting) -> bool:
         strong, class_ = other.signature.precedence, other.signature.failure_class
         as_strong = strong >= entry.precedence and class_ is not entry.failure_class
-        return as_strong or (strong >= RIVAL_FROM and class_ not in answered and other.index != best.index)
+        may_agree = class_ in answered or entry.failure_class in other.signature.class_by_phase.values()
+        return as_strong or (strong >= RIVAL_FROM and not may_agree and other.index != best.index)
 
     return any(other.signature.role is Role.CAUSE and rivals(other) for other in ranked[1:])
 

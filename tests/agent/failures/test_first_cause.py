@@ -1098,3 +1098,10 @@ def test_a_step_that_slurm_cancels_ends_in_order_however_its_tasks_are_ended(mat
 )
 def test_a_note_in_the_words_of_an_exception_calls_nothing_harmless(matcher: Matcher, said: str) -> None:
     assert matcher.classify(said, whole_log=False, platform=None).class_ == "unknown"
+
+
+def test_a_cause_that_means_the_same_in_the_right_phase_leaves_no_doubt(matcher: Matcher) -> None:
+    torch = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB."
+    said = "RuntimeError: CUDA out of memory occurred when warming up sampler with 256 dummy requests."
+    found = matcher.classify(f"{torch}\n{said}", whole_log=True, platform=None)
+    assert (found.class_, found.certain) == ("gpu_oom_profile", True)
