@@ -19,7 +19,7 @@ from agent.failures.text.no_evidence import (
     is_refusal,
     without_arguments,
 )
-from agent.failures.text.phases import STARTING, PhaseMark, Timeline
+from agent.failures.text.phases import STARTING, UP, PhaseMark, Timeline
 from agent.failures.text.pod_starts import PodStarts
 from agent.failures.text.queues import Queues
 from agent.failures.text.streams import body_of, pods_of
@@ -78,6 +78,15 @@ OF_A_SCRIPT = frozenset(
     {FailureClass.MODEL_NOT_FOUND, FailureClass.INVALID_FLAG, FailureClass.UNSUPPORTED_ARCHITECTURE}
 )
 """What a script that prepares a start may say of its own work."""
+
+ONLY_WORDS = OF_A_SCRIPT | {
+    FailureClass.UNSUPPORTED_DTYPE_OR_QUANT,
+    FailureClass.NETWORK_TIMEOUT,
+    FailureClass.TOOL_PARSER_ERROR,
+    FailureClass.MODEL_ACCESS_DENIED,
+    FailureClass.QUOTA_EXCEEDED,
+}
+"""What the words of a script, or of a server that is up, may say of something that they go on without."""
 
 _NOBODY_LISTENS = re.compile(
     r"(?i:\bconnection refused|ECONNREFUSED|\[Errno 111\]|\bConnectError\b|Connect call failed)"
@@ -180,7 +189,7 @@ def standing(
         and not started.covers(s.index)
         and not (started.all_ready if _is_observed_probe(s.signature) else _is_pull(s) and started.pulled(s.index))
         and not (_is_refused(s, lines) and timeline.others_start(s.index))
-        and not (_is_guessed(s, lines) and timeline.begins_below(s.index))
+        and not (_is_guessed(s, lines) and (timeline.begins_below(s.index) or timeline.phase_at(s.index) in UP))
     ]
 
 
@@ -189,8 +198,8 @@ def _is_pull(sighting: Sighting) -> bool:
 
 
 def _is_guessed(sighting: Sighting, lines: Sequence[str]) -> bool:
-    """Whether words alone, without a level or an exception, say that something is missing or not supported."""
-    guess = sighting.signature.role is Role.HINT and sighting.signature.failure_class in OF_A_SCRIPT
+    """Whether words alone, without a level or an exception, say that something is missing, late or not supported."""
+    guess = sighting.signature.role is Role.HINT and sighting.signature.failure_class in ONLY_WORDS
     return guess and not is_error_line(body_of(lines[sighting.index]))
 
 

@@ -43,7 +43,10 @@ _SETTING = re.compile(
 )
 """One of the settings that a program of Rust shows line by line; JSON and YAML write quotes, or no comma."""
 _FRAME = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in \S{1,120}\s*$')
-ENGINE_LOOP = ("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop")
+ENGINE_LOOP = (
+    *("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop"),
+    *("event_loop_normal", "event_loop_overlap", "event_loop_pp"),
+)
 _OUTERMOST = re.compile(
     r'\bFile "[^"]{1,400}", line \d{1,7}, '
     rf"in (?:<module>|run_engine_core|run_scheduler_process|output_handler|{'|'.join(ENGINE_LOOP)})\s*$"

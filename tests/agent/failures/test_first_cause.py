@@ -1105,3 +1105,17 @@ def test_a_cause_that_means_the_same_in_the_right_phase_leaves_no_doubt(matcher:
     said = "RuntimeError: CUDA out of memory occurred when warming up sampler with 256 dummy requests."
     found = matcher.classify(f"{torch}\n{said}", whole_log=True, platform=None)
     assert (found.class_, found.certain) == ("gpu_oom_profile", True)
+
+
+@pytest.mark.parametrize(
+    "said", ["lamps of type 7 are not supported", "the lamp timed out", "a lamp's tool call is cut"]
+)
+def test_words_without_a_level_of_a_server_that_is_up_are_no_guess(matcher: Matcher, said: str) -> None:
+    """SGLang and llama.cpp write no level, and go on; an exception by name is no such word."""
+    up = [*STARTS, "(APIServer pid=9) INFO:     Application startup complete.", STATS]
+    last = matcher.classify("\n".join([*up, said]), whole_log=True, platform=None)
+    assert last.class_ in {"benign", "unknown"}
+    assert not last.certain
+    assert matcher.classify("\n".join([*up, said, STATS]), whole_log=True, platform=None).benign
+    raised = matcher.classify("\n".join([*up, f"LampError: {said}", STATS]), whole_log=True, platform=None)
+    assert not raised.benign
