@@ -364,15 +364,15 @@ def _harmless(
 
 def _ends_unknown(lines: Sequence[str], sightings: Sequence[Sighting]) -> bool:
     """Whether somebody whom no rule knows, and who gives no level, writes last: nobody knows what that means."""
-    return any(map(is_bare, lines[max((s.index for s in sightings), default=-1) + 1 :]))
+    known = max((s.index for s in sightings if s.signature.role is not Role.HINT), default=-1)
+    return any(map(is_bare, lines[known + 1 :]))
 
 
 def _calm(best: Sighting | None, timeline: Timeline, *, loud: bool) -> float:
     if loud:
         return 0.7
-    if best is not None:
-        return best.signature.confidence
-    return 0.85 if timeline.is_progress else 0.5
+    unspoken = 0.85 if timeline.is_progress else 0.5
+    return unspoken if best is None else best.signature.confidence
 
 
 def _ended(lines: Sequence[str]) -> Finding:
