@@ -1119,3 +1119,23 @@ def test_words_without_a_level_of_a_server_that_is_up_are_no_guess(matcher: Matc
     assert matcher.classify("\n".join([*up, said, STATS]), whole_log=True, platform=None).benign
     raised = matcher.classify("\n".join([*up, f"LampError: {said}", STATS]), whole_log=True, platform=None)
     assert not raised.benign
+
+
+def sgl_batch(second: int, queue: int) -> str:
+    return (
+        f"[2031-05-06 07:08:{second:02d} TP0] Decode batch, #running-req: 128, #token: 380000, token usage: 0.99, "
+        f"gen throughput (token/s): 900.1, #queue-req: {queue}"
+    )
+
+
+def test_a_queue_of_sglang_stands_or_drains_and_a_burst_is_none(matcher: Matcher) -> None:
+    up = ["[2031-05-06 07:08:01] The server is fired up and ready to roll!"]
+
+    def of(*queues: int) -> str:
+        lines = [*up, *(sgl_batch(second, queue) for second, queue in enumerate(queues, 10))]
+        return matcher.classify("\n".join(lines), whole_log=True, platform=None).class_
+
+    assert of(0, 300, 400, 640) == "queue_saturation"
+    assert of(0, 300, 400, 640, 0, 0, 0) == "benign"
+    assert of(0, 12, 14, 9) == "benign"
+    assert of(0, 0, 0) == "benign"
