@@ -79,6 +79,9 @@ OF_A_SCRIPT = frozenset(
 )
 """What a script that prepares a start may say of its own work."""
 
+NAMES_A_MECHANISM_FROM = 60
+"""Causes of a lower precedence are words that stand in ordinary logs too (ranks.toml)."""
+
 ONLY_WORDS = OF_A_SCRIPT | {
     FailureClass.UNSUPPORTED_DTYPE_OR_QUANT,
     FailureClass.NETWORK_TIMEOUT,
@@ -199,8 +202,9 @@ def _is_pull(sighting: Sighting) -> bool:
 
 def _is_guessed(sighting: Sighting, lines: Sequence[str]) -> bool:
     """Whether words alone, without a level or an exception, say that something is missing, late or not supported."""
-    guess = sighting.signature.role is Role.HINT and sighting.signature.failure_class in ONLY_WORDS
-    return guess and not is_error_line(body_of(lines[sighting.index]))
+    entry = sighting.signature
+    wide = entry.role is Role.HINT or (entry.role is Role.CAUSE and entry.precedence < NAMES_A_MECHANISM_FROM)
+    return wide and entry.failure_class in ONLY_WORDS and not is_error_line(body_of(lines[sighting.index]))
 
 
 def _is_refused(sighting: Sighting, lines: Sequence[str]) -> bool:
