@@ -310,11 +310,11 @@ def _ordered_stop(sighting: Sighting, lines: Sequence[str], timeline: Timeline) 
     A line that announces a traceback is of the exception that ends it; an engine that was interrupted did not die.
     """
     entry = sighting.signature
-    ended = entry.role in {Role.CONSEQUENCE, Role.HINT} and entry.failure_class is FailureClass.ENGINE_DEAD
-    if not ended:
-        return False
-    end = end_of_traceback(lines, sighting.index, timeline)
-    return timeline.stopped(sighting.index) or (end is not None and (INTERRUPT in lines[end] or timeline.stopped(end)))
+    ended = entry.failure_class is FailureClass.ENGINE_DEAD
+    if (ended or entry.role is Role.HINT) and timeline.stopped(sighting.index):
+        return True
+    end = end_of_traceback(lines, sighting.index, timeline) if ended and entry.role is not Role.CAUSE else None
+    return end is not None and (INTERRUPT in lines[end] or timeline.stopped(end))
 
 
 def is_stopped(lines: Sequence[str], index: int, timeline: Timeline) -> bool:

@@ -33,6 +33,9 @@ _NONE = re.compile(
     r"\s{0,40}[:=]\s{0,40}0(?:\.0{1,6})?(?![.\dx/]|\s{1,4}(?:out )?of\b)"
 )
 """A count of failures that is none; ``0 of 2`` counts what came through, ``invalid rank: 0`` names one."""
+_AVOIDED = re.compile(
+    r"\b(?:avoids?|avoiding|prevents?|preventing)(?: \w{1,20}){0,4} (?:failures?|errors?|crash\w{0,4})\b"
+)
 _QUIET = re.compile(
     r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} "
     r"|(?:User|Future|Deprecation)Warning"
@@ -223,7 +226,7 @@ def _without_advice(line: str) -> str:
 def is_failure_candidate(line: str) -> bool:
     """Whether a line that the catalogue does not know may be a failure: alarming, not INFO, no source line."""
     alarm = bool(_ALARM_LEVEL.search(line) or _is_short_error(line)) and not _is_quiet(line)
-    loud = alarm or looks_like_failure(_NONE.sub("", line))
+    loud = alarm or looks_like_failure(_AVOIDED.sub("", _NONE.sub("", line)))
     return loud and not is_note(line) and not _SOURCE.match(line, _head_end(line))
 
 

@@ -1139,3 +1139,42 @@ def test_a_queue_of_sglang_stands_or_drains_and_a_burst_is_none(matcher: Matcher
     assert of(0, 300, 400, 640, 0, 0, 0) == "benign"
     assert of(0, 12, 14, 9) == "benign"
     assert of(0, 0, 0) == "benign"
+
+
+def test_a_queue_far_deeper_than_what_runs_is_told_by_one_line(matcher: Matcher) -> None:
+    batch = (
+        "Decode batch. #running-req: 100, #token: 55006, token usage: 0.93, gen throughput (token/s): 7.1, #queue-req: "
+    )
+    assert matcher.classify(f"{batch}4000", whole_log=False, platform=None).class_ == "queue_saturation"
+    assert matcher.classify(f"{batch}90", whole_log=False, platform=None).benign
+
+
+def test_what_is_said_below_an_ordered_stop_is_no_guess(matcher: Matcher) -> None:
+    stop = "INFO 05-06 07:09:11 launcher.py:45] Gracefully stopping http server"
+    said = [
+        "Traceback (most recent call last):",
+        '  File "lamp.py", line 3, in socket',
+        "LampError: Operation not supported",
+    ]
+    up = [*STARTS, "(APIServer pid=9) INFO:     Application startup complete.", STATS]
+    down = "INFO:     Application shutdown complete."
+    assert matcher.classify("\n".join([*up, stop, *said, down]), whole_log=True, platform=None).benign
+    assert not matcher.classify("\n".join([*up, *said, stop, down]), whole_log=True, platform=None).benign
+
+
+@pytest.mark.parametrize(
+    "said", ["rm: cannot remove '/usr/lamp': Is a directory", "main: setting lamps = 3 to avoid assertion failure"]
+)
+def test_words_of_a_script_above_a_start_that_served_are_no_trouble(matcher: Matcher, said: str) -> None:
+    up = [*STARTS, "(APIServer pid=9) INFO:     Application startup complete.", STATS]
+    assert matcher.classify("\n".join([said, *up]), whole_log=True, platform=None).benign
+
+
+def test_a_container_that_ended_is_not_given_more_time(matcher: Matcher) -> None:
+    status = (
+        "The user-provided container failed to start and listen on the port defined provided by the PORT=8080 "
+        "environment variable within the allocated timeout."
+    )
+    assert matcher.classify(status, whole_log=False, platform="cloud_run").fix_actions[0] == "increase_startup_probe"
+    ended = matcher.classify(f"{status}\nContainer called exit(1).", whole_log=False, platform="cloud_run")
+    assert ended.fix_actions[0] == "collect_container_logs"
