@@ -192,7 +192,7 @@ def standing(
         and not started.covers(s.index)
         and not (started.all_ready if _is_observed_probe(s.signature) else _is_pull(s) and started.pulled(s.index))
         and not (_is_refused(s, lines) and timeline.others_start(s.index))
-        and not (_is_guessed(s, lines) and (timeline.begins_below(s.index) or timeline.phase_at(s.index) in UP))
+        and not _is_guessed(s, lines, timeline)
     ]
 
 
@@ -200,11 +200,18 @@ def _is_pull(sighting: Sighting) -> bool:
     return sighting.signature.failure_class is FailureClass.IMAGE_PULL_FAILED
 
 
-def _is_guessed(sighting: Sighting, lines: Sequence[str]) -> bool:
-    """Whether words alone, without a level or an exception, say that something is missing, late or not supported."""
+def _is_guessed(sighting: Sighting, lines: Sequence[str], timeline: Timeline) -> bool:
+    """Whether words alone, without a level or an exception, say that something is missing, late or not supported.
+
+    They are of a script above the first start, or of a server that is up.
+    """
     entry = sighting.signature
+    if is_error_line(body_of(lines[sighting.index])):
+        return False
+    if entry.role is Role.HINT and entry.failure_class in OF_A_SCRIPT and timeline.begins_below(sighting.index):
+        return True
     wide = entry.role is Role.HINT or (entry.role is Role.CAUSE and entry.precedence < NAMES_A_MECHANISM_FROM)
-    return wide and entry.failure_class in ONLY_WORDS and not is_error_line(body_of(lines[sighting.index]))
+    return wide and entry.failure_class in ONLY_WORDS and timeline.phase_at(sighting.index) in UP
 
 
 def _is_refused(sighting: Sighting, lines: Sequence[str]) -> bool:

@@ -1178,3 +1178,12 @@ def test_a_container_that_ended_is_not_given_more_time(matcher: Matcher) -> None
     assert matcher.classify(status, whole_log=False, platform="cloud_run").fix_actions[0] == "increase_startup_probe"
     ended = matcher.classify(f"{status}\nContainer called exit(1).", whole_log=False, platform="cloud_run")
     assert ended.fix_actions[0] == "collect_container_logs"
+
+
+def test_a_start_below_undoes_no_words_but_those_of_a_script(matcher: Matcher) -> None:
+    """R18: only what a script may say of its own work is taken for a script's."""
+    said = "the lamp's tool call could not be parsed"
+    alone = matcher.classify(said, whole_log=True, platform=None)
+    assert alone.class_ == "tool_parser_error"
+    up = [*STARTS, "(APIServer pid=9) INFO:     Application startup complete."]
+    assert not matcher.classify("\n".join([said, *up]), whole_log=True, platform=None).benign
