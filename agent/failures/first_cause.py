@@ -28,6 +28,7 @@ from agent.failures.text.log_text import (
     is_fatal,
     is_note,
     is_platforms_error,
+    is_raised,
     is_warning,
     looks_like_failure,
     most_informative_lines,
@@ -124,16 +125,16 @@ def _may_speak(sighting: Sighting, lines: Sequence[str]) -> bool:
     """Whether a harmless phrase may speak for its line.
 
     For one that calls itself fatal only if it says so itself. For an error of the platform, for a line that says that
-    something died, and for the exception that ends a traceback, only if it says whose trouble it is: a note may stand
-    in the words of an exception that ended the process. For one below the frames of a program or of an engine's loop
+    something died, and for an exception, only if it says whose trouble it is: a note may stand in the words of an
+    exception that ended the process. For one below the frames of a program or of an engine's loop
     nothing speaks: whoever raised it, the process is gone.
     """
     entry = sighting.signature
-    if entry.claims_line:
-        return True
     said = body_of(lines[sighting.index])
+    if entry.claims_line:
+        return not is_raised(said)
     if entry.precedence < SETTLED_FROM and (
-        is_platforms_error(said) or tells_an_end(said) or ends_traceback(lines, sighting.index)
+        is_raised(said) or is_platforms_error(said) or tells_an_end(said) or ends_traceback(lines, sighting.index)
     ):
         return False
     return not is_fatal(said) and not ends_process(lines, sighting.index)
@@ -251,15 +252,15 @@ def _ranked(lines: Sequence[str], troubles: Sequence[Sighting], platform: str | 
 
 
 def _has_rivals(ranked: Sequence[Sighting]) -> bool:
-    """Whether a known cause of another class is as strong as the first, or stands elsewhere: only one can be first."""
-    best = ranked[0]
-    entry = best.signature
+    """Whether a known cause that means another class is as strong as the first, or stands elsewhere: one is first."""
+    best, entry = ranked[0], ranked[0].signature
     answered = {entry.failure_class, *entry.becomes, *entry.class_by_phase.values()}
 
     def rivals(other: Sighting) -> bool:
         strong, class_ = other.signature.precedence, other.signature.failure_class
         as_strong = strong >= entry.precedence and class_ is not entry.failure_class
-        return as_strong or (strong >= RIVAL_FROM and class_ not in answered and other.index != best.index)
+        may_agree = class_ in answered or entry.failure_class in other.signature.class_by_phase.values()
+        return as_strong or (strong >= RIVAL_FROM and not may_agree and other.index != best.index)
 
     return any(other.signature.role is Role.CAUSE and rivals(other) for other in ranked[1:])
 
@@ -363,15 +364,15 @@ def _harmless(
 
 def _ends_unknown(lines: Sequence[str], sightings: Sequence[Sighting]) -> bool:
     """Whether somebody whom no rule knows, and who gives no level, writes last: nobody knows what that means."""
-    return any(map(is_bare, lines[max((s.index for s in sightings), default=-1) + 1 :]))
+    known = max((s.index for s in sightings if s.signature.role is not Role.HINT), default=-1)
+    return any(map(is_bare, lines[known + 1 :]))
 
 
 def _calm(best: Sighting | None, timeline: Timeline, *, loud: bool) -> float:
     if loud:
         return 0.7
-    if best is not None:
-        return best.signature.confidence
-    return 0.85 if timeline.is_progress else 0.5
+    unspoken = 0.85 if timeline.is_progress else 0.5
+    return unspoken if best is None else best.signature.confidence
 
 
 def _ended(lines: Sequence[str]) -> Finding:

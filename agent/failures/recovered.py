@@ -19,7 +19,7 @@ from agent.failures.text.no_evidence import (
     is_refusal,
     without_arguments,
 )
-from agent.failures.text.phases import STARTING, PhaseMark, Timeline
+from agent.failures.text.phases import STARTING, UP, PhaseMark, Timeline
 from agent.failures.text.pod_starts import PodStarts
 from agent.failures.text.queues import Queues
 from agent.failures.text.streams import body_of, pods_of
@@ -78,6 +78,18 @@ OF_A_SCRIPT = frozenset(
     {FailureClass.MODEL_NOT_FOUND, FailureClass.INVALID_FLAG, FailureClass.UNSUPPORTED_ARCHITECTURE}
 )
 """What a script that prepares a start may say of its own work."""
+
+NAMES_A_MECHANISM_FROM = 60
+"""Causes of a lower precedence are words that stand in ordinary logs too (ranks.toml)."""
+
+ONLY_WORDS = OF_A_SCRIPT | {
+    FailureClass.UNSUPPORTED_DTYPE_OR_QUANT,
+    FailureClass.NETWORK_TIMEOUT,
+    FailureClass.TOOL_PARSER_ERROR,
+    FailureClass.MODEL_ACCESS_DENIED,
+    FailureClass.QUOTA_EXCEEDED,
+}
+"""What the words of a script, or of a server that is up, may say of something that they go on without."""
 
 _NOBODY_LISTENS = re.compile(
     r"(?i:\bconnection refused|ECONNREFUSED|\[Errno 111\]|\bConnectError\b|Connect call failed)"
@@ -180,7 +192,7 @@ def standing(
         and not started.covers(s.index)
         and not (started.all_ready if _is_observed_probe(s.signature) else _is_pull(s) and started.pulled(s.index))
         and not (_is_refused(s, lines) and timeline.others_start(s.index))
-        and not (_is_guessed(s, lines) and timeline.begins_below(s.index))
+        and not _is_guessed(s, lines, timeline)
     ]
 
 
@@ -188,10 +200,18 @@ def _is_pull(sighting: Sighting) -> bool:
     return sighting.signature.failure_class is FailureClass.IMAGE_PULL_FAILED
 
 
-def _is_guessed(sighting: Sighting, lines: Sequence[str]) -> bool:
-    """Whether words alone, without a level or an exception, say that something is missing or not supported."""
-    guess = sighting.signature.role is Role.HINT and sighting.signature.failure_class in OF_A_SCRIPT
-    return guess and not is_error_line(body_of(lines[sighting.index]))
+def _is_guessed(sighting: Sighting, lines: Sequence[str], timeline: Timeline) -> bool:
+    """Whether words alone, without a level or an exception, say that something is missing, late or not supported.
+
+    They are of a script above the first start, or of a server that is up.
+    """
+    entry = sighting.signature
+    if is_error_line(body_of(lines[sighting.index])):
+        return False
+    if entry.role is Role.HINT and entry.failure_class in OF_A_SCRIPT and timeline.begins_below(sighting.index):
+        return True
+    wide = entry.role is Role.HINT or (entry.role is Role.CAUSE and entry.precedence < NAMES_A_MECHANISM_FROM)
+    return wide and entry.failure_class in ONLY_WORDS and timeline.phase_at(sighting.index) in UP
 
 
 def _is_refused(sighting: Sighting, lines: Sequence[str]) -> bool:
@@ -270,7 +290,8 @@ def _over(sighting: Sighting, timeline: Timeline, deaths: Mapping[tuple[str, int
         return False
     if timeline.started_after(sighting.index):
         return True
-    if entry.role is Role.HINT or entry.failure_class in STAYS or not timeline.served_after(sighting.index):
+    stays = entry.failure_class in STAYS and not entry.passing
+    if entry.role is Role.HINT or stays or not timeline.served_after(sighting.index):
         return False
     if queues is not None and queues.written_by_several(sighting.index):
         return False
@@ -296,11 +317,11 @@ def _ordered_stop(sighting: Sighting, lines: Sequence[str], timeline: Timeline) 
     A line that announces a traceback is of the exception that ends it; an engine that was interrupted did not die.
     """
     entry = sighting.signature
-    ended = entry.role in {Role.CONSEQUENCE, Role.HINT} and entry.failure_class is FailureClass.ENGINE_DEAD
-    if not ended:
-        return False
-    end = end_of_traceback(lines, sighting.index, timeline)
-    return timeline.stopped(sighting.index) or (end is not None and (INTERRUPT in lines[end] or timeline.stopped(end)))
+    ended = entry.failure_class is FailureClass.ENGINE_DEAD
+    if (ended or entry.role is Role.HINT) and timeline.stopped(sighting.index):
+        return True
+    end = end_of_traceback(lines, sighting.index, timeline) if ended and entry.role is not Role.CAUSE else None
+    return end is not None and (INTERRUPT in lines[end] or timeline.stopped(end))
 
 
 def is_stopped(lines: Sequence[str], index: int, timeline: Timeline) -> bool:

@@ -7,13 +7,16 @@ from typing import Final
 from agent.failures.finding import Finding, LineMatch
 from agent.failures.first_cause import judge
 from agent.failures.match.index import Compiled, Index, compile_entry
-from agent.failures.signature import TROUBLE, Proof, Role, Sighting, Signature
+from agent.failures.signature import TROUBLE, FailureClass, Proof, Role, Sighting, Signature
 from agent.failures.text.client_text import without_client_words, without_prompts
-from agent.failures.text.log_text import clean, split_lines
+from agent.failures.text.log_text import clean, split_lines, unwrapped
 from agent.failures.text.no_evidence import without_arguments
 
 MEMO_TEXTS: Final = 256
 """Texts whose finding is remembered: a storm repeats one line."""
+
+MOST_WRAPPED: Final = 200
+"""Lines of a text whose sentences a terminal or a quote may have broken; a log that a program kept has none."""
 
 MEMO_CHARS: Final = 2048
 """Longer texts are read each time, so that the memory is bounded."""
@@ -93,6 +96,20 @@ class Matcher:
         servers: tuple[str, ...] | None = None,
     ) -> Finding:
         lines = [without_client_words(line) for line in without_prompts(split_lines(text))]
+        finding = self._judged(lines, whole_log, platform, servers)
+        if finding.class_ is not FailureClass.UNKNOWN or len(lines) > MOST_WRAPPED:
+            return finding
+        whole = unwrapped(lines)
+        again = finding if whole == lines else self._judged(whole, whole_log, platform, servers)
+        return finding if again.benign or again.hint or again.consequence else again
+
+    def _judged(
+        self,
+        lines: list[str],
+        whole_log: bool,  # noqa: FBT001 - passed on
+        platform: str | None,
+        servers: tuple[str, ...] | None,
+    ) -> Finding:
         found = [(at, one) for at, one in self._all.sightings(lines) if _is_said(one, lines[at])]
         lowered = "\n".join(lines).encode("utf-8", "surrogatepass").lower()
         fits: dict[str, bool] = {}

@@ -68,6 +68,8 @@ def bfloat16(case: RuleInput) -> Ruling:
 
 def capability(case: RuleInput) -> Ruling:
     """Below compute capability 7.0 no quantisation helps: vLLM has no kernels for such a card."""
+    if case.has(" --") and not case.has("capability"):  # a setting that does not go with the quantisation
+        return Ruling(confidence=0.7)
     has = case.number("current_capability")
     if has is not None and has < 70:
         return Ruling(fixes=("change_accelerator", "change_model_or_quantization"))

@@ -36,7 +36,8 @@ _QUANTISATION = _Work(
 _SETTINGS = _Work(
     files=(
         *("vllm/config/", "vllm/config.py", "engine/arg_utils.py", "entrypoints/cli/", "openai/cli_args.py"),
-        "vllm/envs.py",
+        *("vllm/envs.py", "sglang/srt/server_args.py", "sglang/srt/arg_groups/", "text_generation_server/cli.py"),
+        *("lmdeploy/messages.py", "lmdeploy/cli/", "vllm_ascend/ascend_config.py", "vllm_ascend/platform.py"),
     ),
     class_=FailureClass.INVALID_FLAG,
     fixes=("fix_command_line", "upgrade_version"),
@@ -49,7 +50,9 @@ _CONNECTOR = _Work(
 _MODEL_CODE = _Work(
     files=(
         *("model_executor/models/", "transformers/models/", "transformers_modules/", "vllm/models/"),
-        *("vllm/transformers_utils/", "vllm/tokenizers/", "vllm/platforms/", "vllm/lora/"),
+        *("vllm/transformers_utils/", "vllm/tokenizers/", "vllm/platforms/", "vllm/lora/", "sglang/srt/models/"),
+        *("sglang/srt/configs/", "sglang/srt/utils/hf_transformers", "text_generation_server/models/"),
+        *("lmdeploy/pytorch/models/", "lmdeploy/turbomind/models/", "vllm_ascend/models/"),
     ),
     class_=FailureClass.UNSUPPORTED_ARCHITECTURE,
     fixes=("upgrade_version", "none_code_bug", "change_model_or_quantization"),

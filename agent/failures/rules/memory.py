@@ -44,6 +44,14 @@ _BY_PHASE = {
     Phase.READY: RUNTIME_FIXES,
     Phase.SERVING: RUNTIME_FIXES,
 }
+RESERVE_FIXES: Fixes = (
+    "set_flag max_model_len lower",
+    "set_flag max_num_batched_tokens lower",
+    "set_flag max_num_seqs lower",
+    "change_model_or_quantization",
+)
+_OF_LLAMA_CPP = ("ggml_", "llama_", "alloc_tensor_range", "graph_reserve")
+_RESERVES = ("ggml_gallocr", "compute buffer", "graph_reserve", "sched_reserve", "llama_new_context", "llama_context:")
 _FORWARD = (", in forward\n", ", in forward_cuda\n", ", in forward_native\n", ", in forward_hip\n")
 _THIS_PROCESS = re.compile(r"this process has (\d{1,6}(?:\.\d{1,4})?) (gib|mib)")
 _ONE_OF_THEM = re.compile(r"process \d{1,10} has ")
@@ -63,6 +71,8 @@ def gpu_oom(case: RuleInput) -> Ruling:
     """
     if case.phase in {Phase.READY, Phase.SERVING}:
         return Ruling(fixes=RUNTIME_FIXES)  # who else stands in the list is the engine's other processes
+    if case.has(*_OF_LLAMA_CPP):
+        return _llama_cpp(case)
     total, free, own = case.gib("gpu_total"), case.gib("gpu_free"), case.gib("process")
     held = case.gib("torch_allocated")
     named = _THIS_PROCESS.search(case.line)
@@ -74,14 +84,23 @@ def gpu_oom(case: RuleInput) -> Ruling:
     if total and free is not None and mine is not None and mine + free < 0.5 * total and free < 0.15 * total:
         return Ruling(class_=FailureClass.GPU_MEMORY_OCCUPIED, fixes=OCCUPIED_FIXES, confidence=0.8)
     known = _BY_PHASE.get(case.phase)
-    if known:
-        return Ruling(fixes=known)
+    return Ruling(fixes=known) if known else _without_a_phase(case)
+
+
+def _without_a_phase(case: RuleInput) -> Ruling:
     if case.mentions("private pools", *_FORWARD):  # CUDA graphs stand, or a layer computes: the weights are loaded
         return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
     tried = case.gib("tried")
     if tried is not None and tried >= 1.0:
         return Ruling(class_=FailureClass.GPU_OOM_PROFILE, fixes=PROFILE_FIXES)
     return Ruling(fixes=ANY_PHASE_FIXES)
+
+
+def _llama_cpp(case: RuleInput) -> Ruling:
+    """llama.cpp loads its tensors, then reserves what its graphs compute in, and takes no share of the card."""
+    if case.mentions(*_RESERVES):
+        return Ruling(class_=FailureClass.GPU_OOM_PROFILE, fixes=RESERVE_FIXES)
+    return Ruling(fixes=LOADING_FIXES)
 
 
 def cache_blocks(case: RuleInput) -> Ruling:

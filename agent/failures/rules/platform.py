@@ -28,6 +28,8 @@ _STATUS_READY = re.compile(r'"?readyreplicas"?: ?[1-9]')
 _STATUS_LACKS = re.compile(r'"?unavailablereplicas"?: ?[1-9]')
 _AVAILABLE = re.compile(r"\btrue\s+minimumreplicasavailable")
 _STALLED = re.compile(r"\bfalse\s+progressdeadlineexceeded")
+MOST_AT_THE_DOOR = 32
+DEEP = 4  # so many times as many wait as run: one line is enough
 _RAY_ANSWERS_WITHIN_S = 60
 """Seconds; vLLM reports a wait at 10, 30, 70, 150 ... s and gives up at 1800 (executor/ray_utils.py)."""
 _REGISTRY_UNREACHABLE = (
@@ -249,7 +251,7 @@ def network(case: RuleInput) -> Ruling:
     if case.has(*_THIS_MACHINE) and not case.has("proxy"):
         fixes = ("collect_container_logs", "set_flag port", "increase_startup_probe")
         return Ruling(class_=FailureClass.PORT_NOT_LISTENING, fixes=fixes, confidence=0.6)
-    named = case.mentions(*_SOMEBODY_ASKED)
+    named = case.has(*_SOMEBODY_ASKED) or (case.mentions(*_SOMEBODY_ASKED) and not case.mentions(*_THIS_MACHINE))
     if case.mentions(*_OUTAGE):
         return Ruling(fixes=("restart", "fix_network", "fix_cache_path"), confidence=None if named else 0.6)
     return Ruling(confidence=None if named else 0.7)
@@ -347,7 +349,7 @@ def nothing_listens(case: RuleInput) -> Ruling:
         return Ruling(
             class_=FailureClass.STARTUP_PROBE_FAILED, fixes=("increase_startup_probe", "fix_cache_path"), confidence=0.7
         )
-    if case.has("within the allocated timeout", "timeout"):
+    if case.has("within the allocated timeout", "timeout") and "back_off_restarting" not in case.also:
         return Ruling(fixes=("increase_startup_probe", "collect_container_logs", "set_flag port"))
     if case.has("mismatch", "does not match"):
         return Ruling(fixes=("set_flag port", "collect_container_logs"), confidence=0.8)
@@ -385,6 +387,11 @@ def waiting(case: RuleInput) -> Ruling:
 
     A request that waits while none runs does not fit into the cache as it is.
     """
+    queued, running = case.number("waiting_requests") or 0, case.number("running_requests") or 0
+    if case.has("#queue-req") and queued < max(MOST_AT_THE_DOOR, running / 2):  # SGLang counts each batch's burst
+        return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
+    if queued >= DEEP * max(running, MOST_AT_THE_DOOR):
+        return Ruling(confidence=0.6)
     if case.has("running: 0 reqs") and case.has("generation throughput: 0.0"):
         return Ruling(fixes=("set_flag max_model_len lower", "restart", "set_flag max_num_seqs lower"), confidence=0.5)
     if case.repeats < 2:

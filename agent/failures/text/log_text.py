@@ -33,6 +33,9 @@ _NONE = re.compile(
     r"\s{0,40}[:=]\s{0,40}0(?:\.0{1,6})?(?![.\dx/]|\s{1,4}(?:out )?of\b)"
 )
 """A count of failures that is none; ``0 of 2`` counts what came through, ``invalid rank: 0`` names one."""
+_AVOIDED = re.compile(
+    r"\b(?:avoids?|avoiding|prevents?|preventing)(?: \w{1,20}){0,4} (?:failures?|errors?|crash\w{0,4})\b"
+)
 _QUIET = re.compile(
     r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} "
     r"|(?:User|Future|Deprecation)Warning"
@@ -113,8 +116,11 @@ _LOGGER_HEAD = re.compile(
     r"(?:(?:ERROR|CRITICAL|FATAL|WARNING|INFO|DEBUG)[ :]\s{0,4}(?:[\d-]{5,10} [\d:.,]{8,16} )?"
     r"(?:\[?[\w./-]{1,80}:\d{1,6}\]\s?)?)?"
 )
+_RAISED = re.compile(r"(?:\w{1,60}\.){0,6}\w{0,60}(?:Error|Exception): ")
 _SOURCE = re.compile(r"\s+(?:raise|return|await)\b")
 _CONTINUED = re.compile(r"$|\s|File \"|[\^~|]+\s*$|During handling of the above|The above exception was")
+_BROKEN_OFF = re.compile(r"\w{2,40} [\w./:()-]{1,60},?\s*$")
+_IN_A_SENTENCE = re.compile(r" {0,2}(?!raise |return |await |assert |from |import |with )[a-z]{2,20} [\w(]")
 TRACEBACK = "Traceback (most recent call last)"
 
 _RECORD = re.compile(r"(?:\([^()]{1,40}\) )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d")
@@ -132,6 +138,22 @@ def clean(text: str) -> str:
 def split_lines(text: str) -> list[str]:
     """Lines of a log, cleaned, each at most ``MAX_LINE_CHARS`` long; a carriage return ends a line too."""
     return [line[:MAX_LINE_CHARS] for line in clean(text).replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+
+
+def unwrapped(lines: Sequence[str]) -> list[str]:
+    """The lines, where a sentence that was broken over two of them stands whole in the first, and the other is empty.
+
+    A line goes on below where it ends within a sentence, and the next begins with a word in small letters.
+    """
+    whole = list(lines)
+    at = 0
+    for index in range(1, len(whole)):
+        broken = _BROKEN_OFF.search(lines[index - 1]) and _IN_A_SENTENCE.match(whole[index])
+        if broken and len(whole[at]) < MAX_LINE_CHARS:
+            whole[at], whole[index] = f"{whole[at].rstrip()} {whole[index].strip()}", ""
+        else:
+            at = index
+    return whole
 
 
 def records_of(line: str) -> list[str]:
@@ -203,11 +225,11 @@ def _without_advice(line: str) -> str:
 
 def is_failure_candidate(line: str) -> bool:
     """Whether a line that the catalogue does not know may be a failure: alarming, not INFO, no source line."""
+    rest = _AVOIDED.sub("", _NONE.sub("", line))
     if _is_quiet(line):  # most lines are; without what it denies it may be loud
-        rest = _NONE.sub("", line)
         loud = rest != line and looks_like_failure(rest)
     else:
-        loud = bool(_ALARM_LEVEL.search(line)) or _is_short_error(line) or looks_like_failure(_NONE.sub("", line))
+        loud = bool(_ALARM_LEVEL.search(line)) or _is_short_error(line) or looks_like_failure(rest)
     return loud and not is_note(line) and not _SOURCE.match(line, _head_end(line))
 
 
@@ -313,6 +335,11 @@ def is_platforms_error(line: str) -> bool:
     Those are programs of the platform: what a note of the catalogue says of a Python program is not said of them.
     """
     return _is_short_error(line) or bool(_ERROR_FIELD.search(line[:200]))
+
+
+def is_raised(line: str) -> bool:
+    """Whether a line is an exception as Python ends a traceback with it: its name, and what it says."""
+    return _RAISED.match(line, _head_end(line)) is not None
 
 
 def is_warning(line: str) -> bool:

@@ -37,8 +37,16 @@ _WITH_FLAGS = re.compile(
     r"(?:[ =](?:'[^']{0,400}'|\"[^\"]{0,400}\")|=\S*| (?!-[A-Za-z])\S+(?=\s*$| -))?){1,200}"
 )
 """A command and its flags; a word behind the last flag, with more words behind it, may be said of the command."""
+_SETTING = re.compile(
+    r"\s{2,12}[a-z][a-z0-9_]{2,60}: "
+    r"(?:None|true|false|-?[\d.]{1,20}|\"[^\"]{0,400}\"|Some\(.{0,400}\)|\[[^\]]{0,400}\]),\s*"
+)
+"""One of the settings that a program of Rust shows line by line; JSON and YAML write quotes, or no comma."""
 _FRAME = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in \S{1,120}\s*$')
-ENGINE_LOOP = ("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop")
+ENGINE_LOOP = (
+    *("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop"),
+    *("event_loop_normal", "event_loop_overlap", "event_loop_pp"),
+)
 _OUTERMOST = re.compile(
     r'\bFile "[^"]{1,400}", line \d{1,7}, '
     rf"in (?:<module>|run_engine_core|run_scheduler_process|output_handler|{'|'.join(ENGINE_LOOP)})\s*$"
@@ -91,7 +99,7 @@ def is_quoted(lines: Sequence[str], index: int) -> bool:
     line = lines[index]
     if is_dumped(line):
         return True
-    if index == 0 or _RAISED.search(line):
+    if index == 0 or _RAISED.search(line) or _is_broken_assertion(lines, index):
         return False
     own = (at for at in range(index - 1, max(-1, index - BETWEEN_LINES), -1) if server_of(lines[at]) == server_of(line))
     before = lines[next(own, index)]
@@ -100,9 +108,19 @@ def is_quoted(lines: Sequence[str], index: int) -> bool:
     return not _FRAME.search(line) and _is_source(lines, index)
 
 
+def _is_broken_assertion(lines: Sequence[str], index: int) -> bool:
+    """Whether a line is the source of the assertion that failed: without words of its own it is all that is said."""
+    if "assert " not in lines[index]:
+        return False
+    below = (line.rstrip() for line in lines[index + 1 : index + 1 + BETWEEN_LINES])
+    return any(line.endswith(("AssertionError", "AssertionError:")) for line in below)
+
+
 @lru_cache(maxsize=RECENT_LINES)
 def without_arguments(line: str) -> str:
     """The line without the settings, or the flags of a command, that it lists; an error keeps what it lists."""
+    if _SETTING.fullmatch(body_of(line)):
+        return ""
     if _LISTS.search(line, 0, 400) is None or is_error_line(body_of(line)):
         return line
     if settings := _SETTINGS.search(line, 0, 400):

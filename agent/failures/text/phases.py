@@ -21,7 +21,7 @@ BANNER_LINES = 12
 
 _DEEPEST_FIRST = (Phase.GRAPH_CAPTURE, Phase.PROFILING, Phase.LOADING, Phase.SERVING)
 STARTING = frozenset({Phase.CONFIG, Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE})
-_UP = frozenset({Phase.READY, Phase.SERVING})
+UP = frozenset({Phase.READY, Phase.SERVING})
 _SAYS_LITTLE = frozenset({Phase.UNKNOWN, Phase.CONFIG})
 """A banner above says that a server began, not how far it came."""
 _FIRST = -1
@@ -123,7 +123,7 @@ class Timeline:
         self._marked = [server for server, starts in self._starts.items() if any(start.at for start in starts)]
         self._only = self._marked[0] if len(self._marked) == 1 else None
         self.is_progress = any(
-            not {*STARTING, *_UP}.isdisjoint(start.phases) for starts in self._starts.values() for start in starts
+            not {*STARTING, *UP}.isdisjoint(start.phases) for starts in self._starts.values() for start in starts
         )
 
     def server(self, index: int) -> str:
@@ -218,7 +218,7 @@ class Timeline:
         if start is None:
             return False
         later = start.works[bisect_right(start.works_at, index) :]
-        return any(phase is Phase.PROFILING or phase is Phase.GRAPH_CAPTURE or phase in _UP for phase in later)
+        return any(phase is Phase.PROFILING or phase is Phase.GRAPH_CAPTURE or phase in UP for phase in later)
 
     def start(self, index: int) -> tuple[str, int] | None:
         """Which start wrote the line: its server and where it begins; None where none is known."""
@@ -278,7 +278,7 @@ class Timeline:
         if mark.near or mark.phase is not Phase.CONFIG:
             return False
         if mark.proof is not Proof.NEW_START:  # an engine that begins again after it was up, without a banner
-            return any(phase in _UP for phase in start.works)
+            return any(phase in UP for phase in start.works)
         far = start.banner_at != _FIRST and mark.index - start.banner_at > BANNER_LINES
         return start.under_way or far or self._trouble_between(start.banner_at, mark.index)
 
@@ -350,8 +350,8 @@ def _marker(start: _Start, index: int) -> Phase:
 def _just_below(start: _Start, index: int) -> Phase | None:
     first = bisect_right(start.works_at, index)
     below = start.works[first : bisect_right(start.works_at, index + BELOW_LINES)]
-    found = next((phase for phase in below if phase in STARTING or phase in _UP), None)
-    return Phase.SERVING if found in _UP else found
+    found = next((phase for phase in below if phase in STARTING or phase in UP), None)
+    return Phase.SERVING if found in UP else found
 
 
 def _any_after(positions: Sequence[int], index: int) -> bool:

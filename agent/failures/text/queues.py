@@ -30,7 +30,7 @@ MOST_WRITERS = 4
 
 DAY_SECONDS = 86_400
 
-_COUNT = re.compile(r"\b(?:Waiting|Pending): \d")
+_COUNT = re.compile(r"(?:\bWaiting|\bPending|#queue-req): \d")
 _THROUGHPUT = "Avg prompt throughput"
 _CLOCK = re.compile(r"\b([012]\d):([0-5]\d):([0-5]\d)\b")
 

@@ -849,8 +849,9 @@ def test_workers_that_wait_with_nothing_else_told_are_no_health(matcher: Matcher
 
 
 def test_a_deadline_of_the_cluster_itself_is_no_queue(matcher: Matcher) -> None:
+    attach = 'AttachVolume.Attach failed for volume "pv-lamp": context deadline exceeded'
+    assert matcher.classify(attach, whole_log=False, platform=None).class_ == "weights_unreadable"
     lines = [
-        'AttachVolume.Attach failed for volume "pv-lamp": context deadline exceeded',
         'level=error msg="failed to drain exec process \\"a1\\" io: context deadline exceeded"',
         "reconcile lamp: context deadline exceeded",
     ]
@@ -1085,3 +1086,104 @@ def test_a_step_that_slurm_cancels_ends_in_order_however_its_tasks_are_ended(mat
     assert matcher.classify("\n".join([*up, order, *told]), whole_log=True, platform=None).benign
     found = matcher.classify("\n".join([*up, *told]), whole_log=True, platform=None)
     assert (found.class_ == "host_oom") is (end == "Killed")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "AssertionError: releasing a finished request 7 twice",
+        "AssertionError: the lamp of kind 3 falls back to no lamp",
+        "lamps.errors.LampError: Fallback to candles: none left",
+    ],
+)
+def test_a_note_in_the_words_of_an_exception_calls_nothing_harmless(matcher: Matcher, said: str) -> None:
+    assert matcher.classify(said, whole_log=False, platform=None).class_ == "unknown"
+
+
+def test_a_cause_that_means_the_same_in_the_right_phase_leaves_no_doubt(matcher: Matcher) -> None:
+    torch = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB."
+    said = "RuntimeError: CUDA out of memory occurred when warming up sampler with 256 dummy requests."
+    found = matcher.classify(f"{torch}\n{said}", whole_log=True, platform=None)
+    assert (found.class_, found.certain) == ("gpu_oom_profile", True)
+
+
+@pytest.mark.parametrize(
+    "said", ["lamps of type 7 are not supported", "the lamp timed out", "a lamp's tool call is cut"]
+)
+def test_words_without_a_level_of_a_server_that_is_up_are_no_guess(matcher: Matcher, said: str) -> None:
+    """SGLang and llama.cpp write no level, and go on; an exception by name is no such word."""
+    up = [*STARTS, "(APIServer pid=9) INFO:     Application startup complete.", STATS]
+    last = matcher.classify("\n".join([*up, said]), whole_log=True, platform=None)
+    assert last.class_ in {"benign", "unknown"}
+    assert not last.certain
+    assert matcher.classify("\n".join([*up, said, STATS]), whole_log=True, platform=None).benign
+    raised = matcher.classify("\n".join([*up, f"LampError: {said}", STATS]), whole_log=True, platform=None)
+    assert not raised.benign
+
+
+def sgl_batch(second: int, queue: int) -> str:
+    return (
+        f"[2031-05-06 07:08:{second:02d} TP0] Decode batch, #running-req: 128, #token: 380000, token usage: 0.99, "
+        f"gen throughput (token/s): 900.1, #queue-req: {queue}"
+    )
+
+
+def test_a_queue_of_sglang_stands_or_drains_and_a_burst_is_none(matcher: Matcher) -> None:
+    up = ["[2031-05-06 07:08:01] The server is fired up and ready to roll!"]
+
+    def of(*queues: int) -> str:
+        lines = [*up, *(sgl_batch(second, queue) for second, queue in enumerate(queues, 10))]
+        return matcher.classify("\n".join(lines), whole_log=True, platform=None).class_
+
+    assert of(0, 300, 400, 640) == "queue_saturation"
+    assert of(0, 300, 400, 640, 0, 0, 0) == "benign"
+    assert of(0, 12, 14, 9) == "benign"
+    assert of(0, 0, 0) == "benign"
+
+
+def test_a_queue_far_deeper_than_what_runs_is_told_by_one_line(matcher: Matcher) -> None:
+    batch = (
+        "Decode batch. #running-req: 100, #token: 55006, token usage: 0.93, gen throughput (token/s): 7.1, #queue-req: "
+    )
+    assert matcher.classify(f"{batch}4000", whole_log=False, platform=None).class_ == "queue_saturation"
+    assert matcher.classify(f"{batch}90", whole_log=False, platform=None).benign
+
+
+def test_what_is_said_below_an_ordered_stop_is_no_guess(matcher: Matcher) -> None:
+    stop = "INFO 05-06 07:09:11 launcher.py:45] Gracefully stopping http server"
+    said = [
+        "Traceback (most recent call last):",
+        '  File "lamp.py", line 3, in socket',
+        "LampError: Operation not supported",
+    ]
+    up = [*STARTS, "(APIServer pid=9) INFO:     Application startup complete.", STATS]
+    down = "INFO:     Application shutdown complete."
+    assert matcher.classify("\n".join([*up, stop, *said, down]), whole_log=True, platform=None).benign
+    assert not matcher.classify("\n".join([*up, *said, stop, down]), whole_log=True, platform=None).benign
+
+
+@pytest.mark.parametrize(
+    "said", ["rm: cannot remove '/usr/lamp': Is a directory", "main: setting lamps = 3 to avoid assertion failure"]
+)
+def test_words_of_a_script_above_a_start_that_served_are_no_trouble(matcher: Matcher, said: str) -> None:
+    up = [*STARTS, "(APIServer pid=9) INFO:     Application startup complete.", STATS]
+    assert matcher.classify("\n".join([said, *up]), whole_log=True, platform=None).benign
+
+
+def test_a_container_that_ended_is_not_given_more_time(matcher: Matcher) -> None:
+    status = (
+        "The user-provided container failed to start and listen on the port defined provided by the PORT=8080 "
+        "environment variable within the allocated timeout."
+    )
+    assert matcher.classify(status, whole_log=False, platform="cloud_run").fix_actions[0] == "increase_startup_probe"
+    ended = matcher.classify(f"{status}\nContainer called exit(1).", whole_log=False, platform="cloud_run")
+    assert ended.fix_actions[0] == "collect_container_logs"
+
+
+def test_a_start_below_undoes_no_words_but_those_of_a_script(matcher: Matcher) -> None:
+    """R18: only what a script may say of its own work is taken for a script's."""
+    said = "the lamp's tool call could not be parsed"
+    alone = matcher.classify(said, whole_log=True, platform=None)
+    assert alone.class_ == "tool_parser_error"
+    up = [*STARTS, "(APIServer pid=9) INFO:     Application startup complete."]
+    assert not matcher.classify("\n".join([said, *up]), whole_log=True, platform=None).benign

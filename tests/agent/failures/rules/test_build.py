@@ -91,3 +91,8 @@ def test_a_reasoning_parser_whose_tokens_are_not_in_the_tokenizer_is_the_wrong_p
     )
     found = matcher.classify(text, whole_log=False, platform=None)
     assert (found.class_, found.fix_actions[0]) == ("tool_parser_error", "set_flag reasoning_parser")
+
+
+def test_a_quantisation_that_asks_for_a_flag_leaves_doubt(matcher: Matcher) -> None:
+    found = matcher.classify("ValueError: NVFP4 requires --lamp-size 128", whole_log=False, platform=None)
+    assert (found.class_, found.certain) == ("unsupported_dtype_or_quant", False)

@@ -35,6 +35,13 @@ def test_pools_of_captured_graphs_say_that_loading_is_over_and_leave_it_to_the_p
     assert gpu_oom(case(Phase.GRAPH_CAPTURE, pools)).class_ is None
 
 
+def test_llama_cpp_takes_no_share_and_reserves_after_it_has_loaded() -> None:
+    loads = gpu_oom(case(text="ggml_backend_lamp_alloc_buffer: allocating 20.00 mib: out of memory", tried_gib=4.0))
+    assert (loads.class_, loads.fixes[0]) == (None, "change_model_or_quantization")
+    reserves = gpu_oom(case(text="ggml_gallocr_reserve_n: failed to allocate a buffer: out of memory"))
+    assert (reserves.class_, reserves.fixes[0]) == (FailureClass.GPU_OOM_PROFILE, "set_flag max_model_len lower")
+
+
 @pytest.mark.parametrize(
     ("share", "weights", "first"),
     [

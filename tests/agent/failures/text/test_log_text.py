@@ -16,6 +16,7 @@ from agent.failures.text.log_text import (
     only_info,
     records_of,
     split_lines,
+    unwrapped,
 )
 from agent.failures.text.streams import body_of
 
@@ -255,3 +256,16 @@ def test_a_level_that_a_structured_logger_writes_is_its_own(level: str) -> None:
     line = f"{level} RuntimeError: the lamp went out"
     assert not is_failure_candidate(line)
     assert not is_error_line(line)
+
+
+def test_a_sentence_that_a_terminal_broke_stands_whole_again() -> None:
+    """What a program began anew, and the source that a traceback quotes, is no part of the sentence above."""
+    broken = ["ValueError: Free memory on device lamp:0 is less", "than the desired lamp share (0.95)."]
+    assert unwrapped(broken) == [" ".join(broken), ""]
+    apart = [
+        "INFO the lamp is lit",
+        "INFO the lamp is out",
+        '  File "lamp.py", line 3, in run lamps',
+        "    raise Lamp(3)",
+    ]
+    assert unwrapped(apart) == apart

@@ -349,3 +349,14 @@ def test_a_note_does_not_speak_for_the_exception_that_ends_a_traceback(matcher: 
     assert not ends_traceback([UP[0], frames[-1]], 1)
     found = matcher.classify("\n".join([*UP, TOKENS, head, *frames]), whole_log=True, platform=None)
     assert found.class_ == class_
+
+
+def test_a_failed_assertion_without_words_is_told_by_its_source() -> None:
+    """The same source above an exception with words of its own is only quoted."""
+    frame = [
+        "Traceback (most recent call last):",
+        '  File "lamp.py", line 3, in light',
+        "    assert lamps % rooms == 0",
+    ]
+    assert not is_quoted([*frame, "AssertionError"], 2)
+    assert is_quoted([*frame, "ValueError: the lamp is out"], 2)
