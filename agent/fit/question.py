@@ -64,12 +64,12 @@ def question_from(row: Mapping[str, Any]) -> Question:
     count = parsed.devices if asked is None else asked
     if not 1 <= count <= _MOST_DEVICES:
         raise InputRejected(
-            f"count is {count}", why="a model needs at least one device", hint="Give a count of 1 or more."
+            f"count is {count}", why="a model needs at least one device", hint="give a count of 1 or more"
         )
     context, users = _whole(row, "need_context"), _whole(row, "need_users")
     for name, value in (("need_context", context), ("need_users", users)):
         if value is not None and value < 1:
-            raise InputRejected(f"{name} is {value}", why="it must be 1 or more", hint="Leave it out or raise it.")
+            raise InputRejected(f"{name} is {value}", why="it must be 1 or more", hint="leave it out or raise it")
     version = row.get("vllm")
     if version is not None and not isinstance(version, (str, int, float)):
         raise InputRejected(f"vllm {version!r} was not read", why="it is not a version", hint=_HINT)
@@ -101,7 +101,7 @@ def _served(model: str, served: str | None) -> tuple[str, ...]:
     raise InputRejected(
         f"the flags serve {served!r}, the question is about {model!r}",
         why="an answer about one of them does not hold for the other",
-        hint=f"Ask with --model {served}, or take the model out of the flags.",
+        hint=f"ask with --model {served}, or take the model out of the flags",
     )
 
 
