@@ -1,4 +1,4 @@
-"""The page docs/accuracy.md: first runs on unseen texts, and where these came from; written by this module run as a program."""
+"""The page docs/accuracy.md: first runs on unseen texts and their sources; written by this module run as a program."""
 
 import sys
 import tomllib
