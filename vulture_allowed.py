@@ -56,7 +56,6 @@ _.error_output
 _.GPU_OOM_WEIGHTS
 _.KV_CACHE_INSUFFICIENT
 _.SHM_TOO_SMALL
-_.QUOTA_EXCEEDED
 _.TPU_HBM_OOM
 
 # figures and flags of vLLM: part of the answer of `fit --json`, or told for completeness

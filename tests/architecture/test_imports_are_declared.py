@@ -100,7 +100,7 @@ def test_every_extra_has_a_sentence_that_says_how_to_install_it() -> None:
     """An extra that nothing names would end in an import error; one that is named and not declared cannot be installed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     text = "".join(path.read_text() for path in CODE)
-    named = {*re.findall(r'extra="([a-z]+)", package=', text), *re.findall(r"'vllm-sre-agent\[([a-z]+)\]'", text)}
+    named = {*re.findall(r'extra="([a-z]+)", package=', text), *re.findall(r"install_command\('([a-z]+)'\)", text)}
     assert named == set(project["tool"]["setuptools"]["dynamic"]["optional-dependencies"])
 
 
