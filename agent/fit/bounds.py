@@ -35,11 +35,6 @@ class Bounds:
         """A quantity known to a share: ``below`` and ``above`` are fractions of the value."""
         return cls(low=int(value * (1 - below)), best=value, high=int(value * (1 + above)))
 
-    @property
-    def is_exact(self) -> bool:
-        """True when both ends agree."""
-        return self.low == self.high
-
     def __add__(self, other: Bounds) -> Bounds:
         return Bounds(low=self.low + other.low, best=self.best + other.best, high=self.high + other.high)
 
