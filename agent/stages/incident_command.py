@@ -99,7 +99,7 @@ def refused(incident: Incident, command: Command, why: str, hint: str) -> Policy
 
 
 def _check_shown(incident: Incident, asked: CommandRequest) -> None:
-    """Refuse a word about another plan than the incident's, and a page's word that an old page may have sent.
+    """Refuse an answer about another plan than the incident's, and a page's word that an old page may have sent.
 
     Raises:
         PolicyRefused: See above.
@@ -253,10 +253,10 @@ def _done(context: StageContext, incident: Incident, asked: CommandRequest, act:
         moved = incident.move(Phase.CLOSED, now=act.at, due_at=None, ended_why=why, closed=act, task_done=act)
         return save(context, moved, f"closed: {why}", now=act.at, by=act.name or act.who)
     if incident.phase is Phase.ASKED:  # who did it has taken it on
-        word = DecisionRequest(
+        request = DecisionRequest(
             plan=plan.id, answer=Choice.APPROVE, by=asked.by, plan_digest=plan.digest, is_awaited=asked.is_awaited
         )
-        plan_to_decision(context, word)
+        plan_to_decision(context, request)
         incident = context.store.load(incident.id)
         if incident.require_plan().id != plan.id:  # refused and planned anew meanwhile: nobody has done that one
             raise StateConflict(

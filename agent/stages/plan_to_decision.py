@@ -26,7 +26,7 @@ POLICY_NAME = "policy"  # who decides where policy says automatic
 __all__ = ["POLICY_NAME", "DecisionRequest", "NotRecorded", "auto_approve", "plan_to_decision"]
 
 
-def plan_to_decision(context: StageContext, word: DecisionRequest) -> Decision | Vote:
+def plan_to_decision(context: StageContext, request: DecisionRequest) -> Decision | Vote:
     """Record one answer to one plan and order what follows from it.
 
     Where the rules ask for several people, an approval is a vote until the last one makes the decision; until then it
@@ -42,32 +42,32 @@ def plan_to_decision(context: StageContext, word: DecisionRequest) -> Decision |
         StateConflict: Somebody was faster; the message names who.
         NotRecorded: Nobody waits for the answer any more, or others kept writing; say it again.
     """
-    plan = _plan_of(context, word.plan)
-    if word.withdraw:
-        return _withdrawn(context, plan, word)
+    plan = _plan_of(context, request.plan)
+    if request.withdraw:
+        return _withdrawn(context, plan, request)
     incident = context.store.load(plan.incident)
     if incident.decision is not None and incident.decision.plan == plan.id:
-        return _repeated(incident.decision, word)
-    channel, answer = word.by.channel.value, word.answer.value
+        return _repeated(incident.decision, request)
+    channel, answer = request.by.channel.value, request.answer.value
     with incident_span(context, plan_to_decision.__name__, incident, plan=plan.id, channel=channel, answer=answer):
-        return _answered(context, incident, plan, word)
+        return _answered(context, incident, plan, request)
 
 
-def _answered(context: StageContext, incident: Incident, plan: Plan, word: DecisionRequest) -> Decision | Vote:
+def _answered(context: StageContext, incident: Incident, plan: Plan, request: DecisionRequest) -> Decision | Vote:
     now = context.now_for(incident)
-    _check(context, incident, plan, word)
+    _check(context, incident, plan, request)
     if now >= plan.expires_at:
         given = f" with {incident.approvals.given_text}" if incident.approvals and incident.approvals.given else ""
         raise undecided(plan, f"it expired at {plan.expires_at:%Y-%m-%d %H:%M:%S} UTC{given}", "wait for the next plan")
-    if word.answer is Choice.APPROVE and not plan.by_person:
+    if request.answer is Choice.APPROVE and not plan.by_person:
         _check_switch(context, plan)
         needed = context.rules.policy.requirement(plan.target.service, plan.actions).approvals
-        if needed > 1 and word.by.channel is not Channel.POLICY:
-            return _vote(context, incident, plan, word, needed=needed, now=now)
-    signed = _signed(context, plan, word, now, breaks=broken_freezes(context, plan, word, now))
-    _check_awaited(plan, word)
+        if needed > 1 and request.by.channel is not Channel.POLICY:
+            return _vote(context, incident, plan, request, needed=needed, now=now)
+    signed = _signed(context, plan, request, now, breaks=broken_freezes(context, plan, request, now))
+    _check_awaited(plan, request)
     held = context.control_store().claim(signed.incident, signed.plan, signed.model_dump_json())
-    return _repeated(_finish(context, incident, held), word)
+    return _repeated(_finish(context, incident, held), request)
 
 
 def _finish(context: StageContext, incident: Incident, held: str) -> Decision:
@@ -82,55 +82,55 @@ def _finish(context: StageContext, incident: Incident, held: str) -> Decision:
 
 
 def _vote(
-    context: StageContext, incident: Incident, plan: Plan, word: DecisionRequest, *, needed: int, now: datetime
+    context: StageContext, incident: Incident, plan: Plan, request: DecisionRequest, *, needed: int, now: datetime
 ) -> Decision | Vote:
     """Record one approval of several; the last one makes the decision, in the same transaction."""
     if plan.policy != context.rules.policy.digest:
         why = "the policy or a freeze window changed since it was made, so it and its approvals are void"
         raise undecided(plan, why, f"reject it to get a new plan: sre-agent reject {plan.id} --why TEXT")
 
-    person = person_of(context, person=word.by)
+    person = person_of(context, person=request.by)
 
     def vote_of(earlier: tuple[Vote, ...]) -> Vote:
         broken = {name: vote.person for vote in earlier for name in vote.breaks}
-        more = broken_freezes(context, plan, word, now, spared=frozenset(broken))
+        more = broken_freezes(context, plan, request, now, spared=frozenset(broken))
         own = tuple(name for name, by in broken.items() if by == person) if more else ()
-        _check_awaited(plan, word)
-        return _unsigned(context, plan, word, now, (*own, *more)).signed(context.receipts())
+        _check_awaited(plan, request)
+        return _unsigned(context, plan, request, now, (*own, *more)).signed(context.receipts())
 
     def decision_of(votes: tuple[Vote, ...]) -> Decision | None:
         if len({vote.person for vote in votes}) < needed:
             return None
         breaks = tuple(dict.fromkeys(name for vote in votes for name in vote.breaks))
-        return _signed(context, plan, word, now, breaks=breaks, votes=votes)
+        return _signed(context, plan, request, now, breaks=breaks, votes=votes)
 
-    voter = (person, word.by.channel, word.by.who)
+    voter = (person, request.by.channel, request.by.who)
     cast = cast_vote(
-        context, plan, voter=voter, vote_of=vote_of, decision_of=decision_of, breaks_glass=word.break_glass
+        context, plan, voter=voter, vote_of=vote_of, decision_of=decision_of, breaks_glass=request.break_glass
     )
     if cast is None:
         raise _not_yet(plan.id, "others are answering it at this moment")
     if cast.decision:
-        return _repeated(_finish(context, incident, cast.decision), word)
+        return _repeated(_finish(context, incident, cast.decision), request)
     put_vote_on_record(context, cast.vote, "vote.approve")
     by = cast.vote.shown
-    said = f"plan {plan.id} approved by {by} through {word.by.channel}; more are needed"
+    said = f"plan {plan.id} approved by {by} through {request.by.channel}; more are needed"
     show_votes(context, plan, said, by=by, kind=EventKind.VOTE_GIVEN)
     return cast.vote
 
 
-def _withdrawn(context: StageContext, plan: Plan, word: DecisionRequest) -> Vote:
+def _withdrawn(context: StageContext, plan: Plan, request: DecisionRequest) -> Vote:
     """Take back an approval of a plan that needs more of them; only before it is decided or has expired."""
-    incident = _withdrawable(context, plan, word)
-    channel, name = word.by.channel.value, plan_to_decision.__name__
+    incident = _withdrawable(context, plan, request)
+    channel, name = request.by.channel.value, plan_to_decision.__name__
     with incident_span(context, name, incident, plan=plan.id, channel=channel, answer="withdraw"):
-        return _take_back(context, plan, word)
+        return _take_back(context, plan, request)
 
 
-def _take_back(context: StageContext, plan: Plan, word: DecisionRequest) -> Vote:
-    _check_awaited(plan, word)
-    person = person_of(context, person=word.by)
-    vote = withdraw_vote(context, plan, voter=(person, word.by.channel, word.by.who), why=word.why)
+def _take_back(context: StageContext, plan: Plan, request: DecisionRequest) -> Vote:
+    _check_awaited(plan, request)
+    person = person_of(context, person=request.by)
+    vote = withdraw_vote(context, plan, voter=(person, request.by.channel, request.by.who), why=request.why)
     put_vote_on_record(context, vote, "vote.withdraw")
     why = f": {vote.why}" if vote.why else ""
     said = f"{vote.shown} withdrew the approval of plan {plan.id}{why}"
@@ -138,7 +138,7 @@ def _take_back(context: StageContext, plan: Plan, word: DecisionRequest) -> Vote
     return vote
 
 
-def _withdrawable(context: StageContext, plan: Plan, word: DecisionRequest) -> Incident:
+def _withdrawable(context: StageContext, plan: Plan, request: DecisionRequest) -> Incident:
     """Return the incident of the plan, unless no approval can stand behind the word, or none counts any more.
 
     Raises:
@@ -146,10 +146,10 @@ def _withdrawable(context: StageContext, plan: Plan, word: DecisionRequest) -> I
     """
     incident = context.store.load(plan.incident)
     hint = f"look at the plan: sre-agent incidents show {plan.incident}"
-    if word.plan_digest is not None and not _is_digest(word.plan_digest, plan):
-        raise _kept(plan, f"what was shown had digest {word.plan_digest[:8]!r}, it has {plan.digest[:8]!r}", hint)
-    if word.by.verified and context.rules.policy.approver(word.by.channel, word.by.who) is None:
-        raise _kept(plan, context.rules.policy.bars(word.by.channel, word.by.who, plan.target.service), hint)
+    if request.plan_digest is not None and not _is_digest(request.plan_digest, plan):
+        raise _kept(plan, f"what was shown had digest {request.plan_digest[:8]!r}, it has {plan.digest[:8]!r}", hint)
+    if request.by.verified and context.rules.policy.approver(request.by.channel, request.by.who) is None:
+        raise _kept(plan, context.rules.policy.bars(request.by.channel, request.by.who, plan.target.service), hint)
     current = incident.plan is not None and incident.plan.id == plan.id
     if not current or incident.phase in {Phase.EXPIRED, Phase.SUPERSEDED, Phase.WITHDRAWN, Phase.SELF_RECOVERED}:
         raise _kept(plan, f"its approvals count for nothing any more, the incident is {incident.phase}", hint)
@@ -171,8 +171,8 @@ def _plan_of(context: StageContext, plan_id: str) -> Plan:
     return plan
 
 
-def _check_awaited(plan: Plan, word: DecisionRequest) -> None:
-    if not word.is_awaited():
+def _check_awaited(plan: Plan, request: DecisionRequest) -> None:
+    if not request.is_awaited():
         raise NotRecorded(
             f"plan {plan.id!r} was not decided", why="it took longer than the caller waits", hint="send it again"
         )
@@ -192,14 +192,14 @@ def auto_approve(context: StageContext, incident_id: str) -> StageOutcome:
         return StageOutcome.WAITING
     if kill_switch_message(context):
         return StageOutcome.WAITING
-    word = DecisionRequest(
+    request = DecisionRequest(
         plan=plan.id,
         answer=Choice.APPROVE,
         by=Person(who=POLICY_NAME, channel=Channel.POLICY, verified=True),
         plan_digest=plan.digest,
     )
     try:
-        plan_to_decision(context, word)
+        plan_to_decision(context, request)
     except (PolicyRefused, StateConflict):
         return StageOutcome.WAITING  # a person was faster, or the plan is gone
     return StageOutcome.MOVED
@@ -273,30 +273,30 @@ def _record(context: StageContext, incident: Incident, decision: Decision) -> No
     save(context, moved, what + (f": {why}" if why else ""), now=decision.at, by=decision.shown)
 
 
-def _check(context: StageContext, incident: Incident, plan: Plan, word: DecisionRequest) -> None:
+def _check(context: StageContext, incident: Incident, plan: Plan, request: DecisionRequest) -> None:
     current = incident.plan
     if current is None or current.id != plan.id or incident.phase is not Phase.ASKED:
         replaced = current is not None and current.id != plan.id
         newer = f"; plan {current.id!r} has taken its place: {_title(current)}" if replaced and current else ""
         hint = f"look at {'it' if newer else 'the incident'}: sre-agent incidents show {incident.id}"
         raise undecided(plan, f"the incident is {incident.phase}{newer}", hint)
-    if word.plan_digest is not None and not _is_digest(word.plan_digest, plan):
-        why = f"what was shown had digest {word.plan_digest[:8]!r}, the plan has {plan.digest[:8]!r}: {_title(plan)}"
+    if request.plan_digest is not None and not _is_digest(request.plan_digest, plan):
+        why = f"what was shown had digest {request.plan_digest[:8]!r}, the plan has {plan.digest[:8]!r}: {_title(plan)}"
         raise undecided(plan, why, f"look at the plan again: sre-agent incidents show {incident.id}")
-    request = check_requested(context, incident, plan) if word.answer is Choice.APPROVE else incident.request
+    change = check_requested(context, incident, plan) if request.answer is Choice.APPROVE else incident.request
     barred = refusal_of_decider(
         context,
         plan,
-        answer=word.answer,
-        person=word.by,
-        asked_through=request.channel if request is not None else None,
+        answer=request.answer,
+        person=request.by,
+        asked_through=change.channel if change is not None else None,
     )
     if barred:
         raise undecided(plan, barred, "ask somebody whom policy.toml names for this service")
     over = incident.approvals.over_budget if incident.approvals is not None else ""
-    if word.answer is Choice.APPROVE and over:
+    if request.answer is Choice.APPROVE and over:
         raise undecided(plan, over, "raise budget_usd_per_h in policy.toml, or reject it to get another plan")
-    if word.answer is Choice.APPROVE and not incident.may_change and not plan.by_person:
+    if request.answer is Choice.APPROVE and not incident.may_change and not plan.by_person:
         raise undecided(
             plan,
             "it belongs to a replay, which changes nothing",
@@ -315,24 +315,24 @@ def _is_digest(shown: str, plan: Plan) -> bool:
 def _signed(
     context: StageContext,
     plan: Plan,
-    word: DecisionRequest,
+    request: DecisionRequest,
     now: datetime,
     *,
     breaks: tuple[str, ...] = (),
     votes: tuple[Vote, ...] = (),
 ) -> Decision:
-    approver = context.rules.policy.approver(word.by.channel, word.by.who) if word.by.verified else None
+    approver = context.rules.policy.approver(request.by.channel, request.by.who) if request.by.verified else None
     return sign(
         Decision(
             plan=plan.id,
             plan_digest=plan.digest,
             incident=plan.incident,
-            answer=word.answer,
-            who=word.by.who,
+            answer=request.answer,
+            who=request.by.who,
             name=approver.name if approver is not None else "",
-            verified=word.by.verified,
-            channel=word.by.channel,
-            why=context.rules.redact(word.why),
+            verified=request.by.verified,
+            channel=request.by.channel,
+            why=context.rules.redact(request.why),
             at=now,
             expires_at=plan.expires_at,
             target=plan.target,
@@ -345,25 +345,27 @@ def _signed(
     )
 
 
-def _unsigned(context: StageContext, plan: Plan, word: DecisionRequest, now: datetime, breaks: tuple[str, ...]) -> Vote:
-    approver = context.rules.policy.approver(word.by.channel, word.by.who) if word.by.verified else None
+def _unsigned(
+    context: StageContext, plan: Plan, request: DecisionRequest, now: datetime, breaks: tuple[str, ...]
+) -> Vote:
+    approver = context.rules.policy.approver(request.by.channel, request.by.who) if request.by.verified else None
     return Vote(
         plan=plan.id,
         plan_digest=plan.digest,
         incident=plan.incident,
-        person=person_of(context, person=word.by),
-        who=word.by.who,
+        person=person_of(context, person=request.by),
+        who=request.by.who,
         name=approver.name if approver is not None else "",
-        verified=word.by.verified,
-        channel=word.by.channel,
+        verified=request.by.verified,
+        channel=request.by.channel,
         breaks=breaks,
-        why=context.rules.redact(word.why),
+        why=context.rules.redact(request.why),
         at=now,
     )
 
 
-def _repeated(decision: Decision, word: DecisionRequest) -> Decision:
-    if decision.answer is word.answer and (decision.who == word.by.who or _voted(decision, word)):
+def _repeated(decision: Decision, request: DecisionRequest) -> Decision:
+    if decision.answer is request.answer and (decision.who == request.by.who or _voted(decision, request)):
         return decision
     raise StateConflict(
         f"plan {decision.plan!r} was not decided again",
@@ -372,5 +374,5 @@ def _repeated(decision: Decision, word: DecisionRequest) -> Decision:
     )
 
 
-def _voted(decision: Decision, word: DecisionRequest) -> bool:
-    return any((vote.channel, vote.who) == (word.by.channel, word.by.who) for vote in decision.votes)
+def _voted(decision: Decision, request: DecisionRequest) -> bool:
+    return any((vote.channel, vote.who) == (request.by.channel, request.by.who) for vote in decision.votes)

@@ -287,14 +287,14 @@ class Watch:
         from agent.ports.stage_context import Owner
         from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
 
-        word = DecisionRequest(
+        decision_request = DecisionRequest(
             plan=plan,
             answer=answer,
             by=Person(who=user_name(), channel=Channel.COMMAND_LINE, verified=False),
             why="said at the prompt of the watcher",
             plan_digest=digest,
         )
-        plan_to_decision(self._app.contexts[Owner.DECIDE], word)
+        plan_to_decision(self._app.contexts[Owner.DECIDE], decision_request)
 
     def _greet(self, console: "socket.socket | None", *, took_over: bool) -> None:
         from agent.entrypoints.cli.watch_view import not_started

@@ -69,7 +69,7 @@ def _carries_out(plan: Plan, incident: Incident) -> bool:
 
 def failed(  # noqa: PLR0911 - one page for each thing that stands in the way
     error: SreError,
-    word: DecisionRequest,
+    decision_request: DecisionRequest,
     plan: Plan,
     *,
     incident: Incident,
@@ -81,7 +81,7 @@ def failed(  # noqa: PLR0911 - one page for each thing that stands in the way
 
     Args:
         error: Why the stage did not take it.
-        word: What was said.
+        decision_request: What was said.
         plan: The plan that it was about.
         incident: The incident as it is after the attempt.
         timeline: Its timeline after the attempt.
@@ -89,13 +89,15 @@ def failed(  # noqa: PLR0911 - one page for each thing that stands in the way
         barred: Whether it is the person whose word does not count.
     """
     end = plan_end(plan, incident, timeline)
-    if end is not None and _theirs(word, incident.decision):  # its answer was lost, or the button pressed twice
+    if end is not None and _theirs(
+        decision_request, incident.decision
+    ):  # its answer was lost, or the button pressed twice
         return taken(plan, end, incident, now) or not_recorded(error)
     if isinstance(error, DependencyFailed):
         return not_recorded(error)
     if end is not None:
         faster = end.phase in _ANSWERED
-        return _faster(end, word.answer, incident, now) if faster else not_taken(plan, end, incident, now)
+        return _faster(end, decision_request.answer, incident, now) if faster else not_taken(plan, end, incident, now)
     if now >= plan.expires_at:
         return _expired(plan, incident, now)
     if incident.plan is not None and incident.plan.id != plan.id:
@@ -192,11 +194,11 @@ def missing(what: str) -> Result:
     )
 
 
-def _theirs(word: DecisionRequest, decision: Decision | None) -> bool:
+def _theirs(decision_request: DecisionRequest, decision: Decision | None) -> bool:
     """Whether what is recorded is this very answer of this very person."""
-    if decision is None or (decision.plan, decision.answer) != (word.plan, word.answer):
+    if decision is None or (decision.plan, decision.answer) != (decision_request.plan, decision_request.answer):
         return False
-    said = (word.by.who.casefold(), word.by.channel)
+    said = (decision_request.by.who.casefold(), decision_request.by.channel)
     words = [(decision.who, decision.channel), *((vote.who, vote.channel) for vote in decision.votes)]
     return said in [(who.casefold(), channel) for who, channel in words]
 

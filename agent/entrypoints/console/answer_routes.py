@@ -30,11 +30,11 @@ def add_answers(app: Flask, console: PageContext) -> None:
         person, refusal = _checked(console, person, plan)
         if refusal is not None:
             return answer_page(console, person, refusal, plan=plan)
-        word = _word(plan, person)
+        decision_request = _decision_request(plan, person)
         try:
-            console.decide(word)
+            console.decide(decision_request)
         except SreError as error:
-            return _failed(console, person, plan, word, error)
+            return _failed(console, person, plan, decision_request, error)
         return redirect(f"{request.script_root}/plans/{plan.id}/answer", HTTPStatus.SEE_OTHER)
 
     @app.get("/plans/<plan_id>/decision")
@@ -89,7 +89,7 @@ def _named(console: PageContext, person: Person, plan: Plan) -> tuple[Person, Re
     return person, answer_result.wrong_person(f"{barred}.", hint="Ask somebody on that list.") if barred else None
 
 
-def _word(plan: Plan, person: Person) -> DecisionRequest:
+def _decision_request(plan: Plan, person: Person) -> DecisionRequest:
     withdraw = request.form["answer"] == WITHDRAW
     answer = Choice.REJECT if withdraw else Choice(request.form["answer"])
     break_glass = answer is Choice.APPROVE and request.form.get("break_glass") == "1"
@@ -104,7 +104,9 @@ def _word(plan: Plan, person: Person) -> DecisionRequest:
     )
 
 
-def _failed(console: PageContext, person: Person, plan: Plan, word: DecisionRequest, error: SreError) -> Response:
+def _failed(
+    console: PageContext, person: Person, plan: Plan, decision_request: DecisionRequest, error: SreError
+) -> Response:
     try:
         incident = console.context.store.load(plan.incident)
         timeline = console.context.store.timeline(incident.id)
@@ -112,6 +114,10 @@ def _failed(console: PageContext, person: Person, plan: Plan, word: DecisionRequ
         return answer_page(console, person, answer_result.not_recorded(second))
     now = max(console.context.clock.now(), incident.phase_at)
     asked_through = incident.request.channel if incident.request is not None else None
-    barred = bool(may_not_decide(console.context, person, plan, answer=word.answer, asked_through=asked_through))
-    result = answer_result.failed(error, word, plan, incident=incident, timeline=timeline, now=now, barred=barred)
+    barred = bool(
+        may_not_decide(console.context, person, plan, answer=decision_request.answer, asked_through=asked_through)
+    )
+    result = answer_result.failed(
+        error, decision_request, plan, incident=incident, timeline=timeline, now=now, barred=barred
+    )
     return answer_page(console, person, result, plan=plan)

@@ -92,7 +92,7 @@ def make_app(
         context=context,
         settings=settings,
         identity=asked_by,
-        decide=decide or (lambda word: plan_to_decision(context, word)),
+        decide=decide or (lambda decision_request: plan_to_decision(context, decision_request)),
         form_key=form_key or _form_key(context, settings),
         pages=make_pages(),
         queue_age_s=queue_age_s or (lambda: None),

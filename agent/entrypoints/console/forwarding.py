@@ -31,13 +31,17 @@ class Forwarding:
         url = settings.decide_url
         self._client = decide_client(url, timeout_s=TIMEOUT_S) if url is not None else None
 
-    def decide(self, word: DecisionRequest) -> object:
+    def decide(self, decision_request: DecisionRequest) -> object:
         """Hand an answer to a plan on."""
-        said: dict[str, object] = {"plan": word.plan, "answer": word.answer.value, "why": word.why}
-        said |= {name: True for name in ("withdraw", "break_glass") if getattr(word, name)}
-        hint = f"set it, or answer in Slack, or run: sre-agent {word.answer} {word.plan}"
-        said["plan_digest"] = word.plan_digest
-        return self._post("/decisions", said, f"plan {word.plan!r} was not decided", _SIGNS, hint)
+        said: dict[str, object] = {
+            "plan": decision_request.plan,
+            "answer": decision_request.answer.value,
+            "why": decision_request.why,
+        }
+        said |= {name: True for name in ("withdraw", "break_glass") if getattr(decision_request, name)}
+        hint = f"set it, or answer in Slack, or run: sre-agent {decision_request.answer} {decision_request.plan}"
+        said["plan_digest"] = decision_request.plan_digest
+        return self._post("/decisions", said, f"plan {decision_request.plan!r} was not decided", _SIGNS, hint)
 
     def ask(self, asked: ChangeAsked) -> str:
         """Hand a change request on; return its ID."""

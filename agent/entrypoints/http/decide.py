@@ -95,8 +95,8 @@ def _slack(headers: Mapping[str, str], body: bytes, service: DecideService) -> R
 
 def _webhook(sender: str, headers: Mapping[str, str], body: bytes, service: DecideService) -> RawResponse:
     received = read_webhook_decision(sender, headers, body, secrets=service.webhook_secrets, now=service.clock.now())
-    word = _decision_request(received, service.answer_s)
-    decision = service.workers.within(service.answer_s, lambda: _record(service, received.signed, word))
+    decision_request = _decision_request(received, service.answer_s)
+    decision = service.workers.within(service.answer_s, lambda: _record(service, received.signed, decision_request))
     said = WebhookRecorded(
         plan=decision.plan,
         answer=decision.answer,
@@ -136,8 +136,8 @@ def _work_of(press: Press, service: DecideService) -> Callable[[], object]:
         return lambda: _once(service, press.signed, partial(_take_back, service, press, awaited))
     if press.sweep:
         return lambda: _once(service, press.signed, partial(_answer_sweep, service, press, answer, awaited))
-    word = _word_of(press, answer, awaited)
-    return lambda: _record(service, press.signed, word)
+    decision_request = _request_of_press(press, answer, awaited)
+    return lambda: _record(service, press.signed, decision_request)
 
 
 def _take_back(service: DecideService, press: Press, is_awaited: Callable[[], bool]) -> object:
@@ -176,7 +176,7 @@ def _collapse(service: DecideService, press: Press, done: AskedSweep) -> None:
     service.replace(press.reply_to, message)
 
 
-def _word_of(press: Press, answer: Choice, is_awaited: Callable[[], bool]) -> DecisionRequest:
+def _request_of_press(press: Press, answer: Choice, is_awaited: Callable[[], bool]) -> DecisionRequest:
     return DecisionRequest(
         plan=press.plan,
         answer=answer,
@@ -200,9 +200,9 @@ def _decision_request(received: WebhookDecision, answer_s: float) -> DecisionReq
     )
 
 
-def _record(service: DecideService, signed: Signed, word: DecisionRequest) -> Decision | Vote:
+def _record(service: DecideService, signed: Signed, decision_request: DecisionRequest) -> Decision | Vote:
     """Use the request up, then decide."""
-    return _once(service, signed, lambda: plan_to_decision(service.context, word))
+    return _once(service, signed, lambda: plan_to_decision(service.context, decision_request))
 
 
 def _once(service: DecideService, signed: Signed, work: Callable[[], T]) -> T:

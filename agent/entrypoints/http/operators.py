@@ -284,7 +284,7 @@ def _decide(
     principal = authenticator.principal(headers, sent.assertion)
     if principal.channel is Channel.CONSOLE and sent.plan_digest is None:
         raise InputRejected("the answer was not read", why="it does not say which plan was shown", hint=HINT)
-    word = DecisionRequest(
+    decision_request = DecisionRequest(
         plan=sent.plan,
         answer=sent.answer,
         by=Person(who=principal.who, channel=principal.channel, verified=True),
@@ -294,10 +294,10 @@ def _decide(
         withdraw=sent.withdraw,
         is_awaited=until(service.answer_s),
     )
-    act = f"{word.plan} withdraw" if sent.withdraw else word.plan
+    act = f"{decision_request.plan} withdraw" if sent.withdraw else decision_request.plan
     recorded = service.workers.within(
         service.answer_s,
-        lambda: use_token_once(service, principal, act, lambda: plan_to_decision(service.context, word)),
+        lambda: use_token_once(service, principal, act, lambda: plan_to_decision(service.context, decision_request)),
     )
     return json_response(_shown(recorded))
 

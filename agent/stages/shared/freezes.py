@@ -14,29 +14,29 @@ from agent.stages.shared.decision_request import DecisionRequest
 
 
 def broken_freezes(
-    context: StageContext, plan: Plan, word: DecisionRequest, now: datetime, *, spared: frozenset[str] = frozenset()
+    context: StageContext, plan: Plan, request: DecisionRequest, now: datetime, *, spared: frozenset[str] = frozenset()
 ) -> tuple[str, ...]:
     """Return the names of the freeze windows in spite of which an approval is given; nobody needs one to reject.
 
     Args:
         context: The policy.
         plan: What would be approved.
-        word: What was said.
+        request: What was said.
         now: When, UTC.
         spared: Windows whose glass somebody else broke for this plan.
 
     Raises:
         PolicyRefused: A window stops it, and this person may not break its glass, or did not say that they do.
     """
-    if word.answer is not Choice.APPROVE:
+    if request.answer is not Choice.APPROVE:
         return ()
-    if word.by.channel is Channel.POLICY:
+    if request.by.channel is Channel.POLICY:
         _check_automatic(context, plan, now)
         return ()
     spans = [span for span in stopping_freezes(context, plan, now) if span.name not in spared]
     for span in spans:
-        _check_breaks(context, plan, word, span)
-    if spans and not word.why.strip():
+        _check_breaks(context, plan, request, span)
+    if spans and not request.why.strip():
         raise undecided(plan, "the glass is broken for a reason only", "say it: --why TEXT")
     return tuple(span.name for span in spans)
 
@@ -81,14 +81,14 @@ def _check_automatic(context: StageContext, plan: Plan, now: datetime) -> None:
         raise undecided(plan, f"without a person's approval, {refusal_text(spans[0])}", "a person may approve it")
 
 
-def _check_breaks(context: StageContext, plan: Plan, word: DecisionRequest, span: FrozenSpan) -> None:
-    if not word.break_glass:
+def _check_breaks(context: StageContext, plan: Plan, request: DecisionRequest, span: FrozenSpan) -> None:
+    if not request.break_glass:
         how = f"; or one of {span.break_glass}: sre-agent approve {plan.id} --break-glass --why TEXT"
         hint = f"wait until it is over, or ask {span.owner}" + (how if span.break_glass else "")
         raise undecided(plan, refusal_text(span), hint)
-    approver = context.rules.policy.approver(word.by.channel, word.by.who) if word.by.verified else None
+    approver = context.rules.policy.approver(request.by.channel, request.by.who) if request.by.verified else None
     if not context.rules.policy.member(span.break_glass, approver):
-        who = approver.name if approver is not None else word.by.who
+        who = approver.name if approver is not None else request.by.who
         may = f"only {span.break_glass} may" if span.break_glass else "nobody may"
         why = f"{refusal_text(span)}; {who!r} may not break its glass, {may}"
         raise undecided(plan, why, f"wait until it is over, or ask {span.owner}")
