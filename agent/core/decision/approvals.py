@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from pydantic import AliasChoices, AwareDatetime, Field
+from pydantic import AwareDatetime
 
 from agent.core.decision.decision import Ballot
 from agent.core.decision.freeze import FrozenSpan, Stops
@@ -56,7 +56,7 @@ class Approvals(Value):
     given: tuple[Approval, ...] = ()
     approvers: tuple[str, ...] = ()
     escalations: tuple[Escalation, ...] = ()
-    groups_notified: int = Field(default=0, validation_alias=AliasChoices("groups_notified", "told"))
+    groups_notified: int = 0
     freezes: tuple[FrozenSpan, ...] = ()
     asked_for: bool = False
     over_budget: str = ""

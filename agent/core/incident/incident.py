@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, TypeVar
 
-from pydantic import AliasChoices, AwareDatetime, Field
+from pydantic import AwareDatetime
 
 from agent.core.change.execution import Effect, EffectKind, Execution
 from agent.core.change.request import CHANGE_REQUESTED, REQUEST_PREFIX, ChangeRequest
@@ -144,7 +144,7 @@ class Incident(Value):
     execution: Execution | None = None
     verification: Verification | None = None
     remedies: tuple[Remedy, ...] = ()
-    logged_config: ServingConfig | None = Field(default=None, validation_alias=AliasChoices("logged_config", "told"))
+    logged_config: ServingConfig | None = None
     printed: Printed | None = None
     linked_to: str | None = None
     ended_why: str = ""
