@@ -38,10 +38,14 @@ _WITH_FLAGS = re.compile(
 )
 """A command and its flags; a word behind the last flag, with more words behind it, may be said of the command."""
 _SETTING = re.compile(
-    r"\s{2,12}[a-z][a-z0-9_]{2,60}: "
-    r"(?:None|true|false|-?[\d.]{1,20}|\"[^\"]{0,400}\"|Some\(.{0,400}\)|\[[^\]]{0,400}\]),\s*"
+    r"\s{2,12}(?!(?:\w{0,40}_)?(?:err|errors?|msg|message|reason|source|details?|causes?|kind|description|context): )"
+    r"[a-z][a-z0-9_]{2,60}: "
+    r"(?:None|true|false|-?[\d.]{1,20}|\"[^\"\s]{0,400}\"|Some\([^\s)]{0,400}\)|\[[^\]\s]{0,400}\]),\s*"
 )
-"""One of the settings that a program of Rust shows line by line; JSON and YAML write quotes, or no comma."""
+"""One of the settings that a program of Rust shows line by line; JSON and YAML write quotes, or no comma.
+
+Rust shows its errors in the same way: their fields have names of their own, and sentences in them.
+"""
 _FRAME = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in \S{1,120}\s*$')
 ENGINE_LOOP = (
     *("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop"),
