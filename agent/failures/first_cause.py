@@ -12,7 +12,6 @@ from agent.failures.recovered import (
     evident,
     got_past,
     is_calmed,
-    is_mild,
     is_queue,
     is_stopped,
     resting_on_others,
@@ -37,7 +36,7 @@ from agent.failures.text.log_text import (
     only_info,
     tells_an_end,
 )
-from agent.failures.text.no_evidence import ends_process, ends_server, ends_traceback, is_refusal
+from agent.failures.text.no_evidence import ends_process, ends_server, ends_traceback, is_mild, is_refusal
 from agent.failures.text.phases import STARTING, Timeline
 from agent.failures.text.pod_starts import is_waiting
 from agent.failures.text.queues import Queues

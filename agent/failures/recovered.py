@@ -6,22 +6,16 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
-from agent.failures.text.log_text import (
-    TRACEBACK,
-    failure_candidates,
-    is_error_line,
-    is_failure_candidate,
-    is_note,
-    is_warning,
-)
+from agent.failures.text.log_text import TRACEBACK, failure_candidates, is_error_line, is_failure_candidate
 from agent.failures.text.no_evidence import (
+    GOES_ON,
     INTERRUPT,
     MOST_TRACEBACK_LINES,
     ends_process,
     goes_on_above,
     is_dumped,
     is_handled,
-    is_logged_as_mild,
+    is_mild,
     is_programs,
     is_quoted,
     is_refusal,
@@ -222,19 +216,14 @@ def _is_guessed(sighting: Sighting, lines: Sequence[str], timeline: Timeline) ->
     return wide and entry.failure_class in ONLY_WORDS and timeline.phase_at(sighting.index) in UP
 
 
-def is_mild(lines: Sequence[str], index: int) -> bool:
-    """Whether no guess is taken from a line: it, or its twin of another handler, is a note or a warning."""
-    return is_note(lines[index]) or is_warning(lines[index]) or is_logged_as_mild(lines, index)
-
-
 def ends_in_a_guess(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline) -> bool:
-    """Whether a server that was up served nothing below words that were taken for no guess."""
+    """Whether a server that was up served nothing below words that were no guess and do not say how it goes on."""
     harmless = {s.index for s in sightings if s.signature.role in {Role.BENIGN, Role.PHASE}}
     return any(
-        s.signature.role in TROUBLE
-        and not (s.index in harmless or is_mild(lines, s.index) or timeline.served_after(s.index))
+        _is_guessed(s, lines, timeline)
         and timeline.phase_at(s.index) in UP
-        and _is_guessed(s, lines, timeline)
+        and not timeline.served_after(s.index)
+        and not (s.index in harmless or is_mild(lines, s.index) or GOES_ON.search(lines[s.index]))
         for s in sightings
     )
 

@@ -80,7 +80,7 @@ _CUSTOMISED = re.compile(r"\bError in (?:site|user)customize; set PYTHONVERBOSE 
 _NOT_IMPORTED = re.compile(r"\b(?:ImportError|ModuleNotFoundError): ")
 """What Python goes on without; another exception there is a trouble of the machine."""
 _HANDLER_NAME = re.compile(r"\[[\w.-]{1,40}\] ?")
-_GOES_ON = re.compile(r"\b(?:fall(?:s|ing)? ?back|fallback|ignor(?:ed|ing)|skipp(?:ed|ing))\b", re.IGNORECASE)
+GOES_ON = re.compile(r"\b(?:fall(?:s|ing)? ?back|fallback|ignor(?:ed|ing)|skipp(?:ed|ing))\b", re.IGNORECASE)
 _HEAD = re.compile(
     r"(?P<process>(?:\[rank\d{1,4}\]:\s?|\([^()\n]{1,80}=[^()\n]{1,80}\)\s?)*)"
     r"(?:(?P<level>CRITICAL|FATAL|ERROR|WARNING|INFO|DEBUG)[ :]\s{0,4}(?:[\d-]{5,10} [\d:.,]{8,16} )?"
@@ -170,6 +170,11 @@ def is_logged_as_mild(lines: Sequence[str], index: int) -> bool:
     )
 
 
+def is_mild(lines: Sequence[str], index: int) -> bool:
+    """Whether no guess is taken from a line: it, or its twin of another handler, is a note or a warning."""
+    return is_note(lines[index]) or is_warning(lines[index]) or is_logged_as_mild(lines, index)
+
+
 def is_handled(lines: Sequence[str], index: int) -> bool:
     """Whether the traceback that the line ends, or stands in, is printed by a warning that says how it goes on.
 
@@ -178,7 +183,7 @@ def is_handled(lines: Sequence[str], index: int) -> bool:
     nothing tells a traceback of theirs from one that ended the process: the server must write on below it.
     """
     head = None if _RAISED.search(lines[index]) else _head(lines, index)
-    if head is None or not (is_warning(lines[head]) and _GOES_ON.search(lines[head])):
+    if head is None or not (is_warning(lines[head]) and GOES_ON.search(lines[head])):
         return False
     return bool(_writer(lines[index])[-1]) or _goes_on(lines, index)
 
