@@ -8,6 +8,7 @@ from agent.failures.measure import measure
 from agent.failures.recovered import (
     BROKEN,
     end_of_traceback,
+    ends_in_a_guess,
     evident,
     got_past,
     is_calmed,
@@ -35,7 +36,7 @@ from agent.failures.text.log_text import (
     only_info,
     tells_an_end,
 )
-from agent.failures.text.no_evidence import ends_process, ends_server, ends_traceback, is_logged_as_mild, is_refusal
+from agent.failures.text.no_evidence import ends_process, ends_server, ends_traceback, is_mild, is_refusal
 from agent.failures.text.phases import STARTING, Timeline
 from agent.failures.text.pod_starts import is_waiting
 from agent.failures.text.queues import Queues
@@ -87,13 +88,13 @@ def judge(
     all_troubles = [s for s in sightings if s.signature.role in TROUBLE]
     troubles = standing(lines, sightings, timeline)
     doubtful = resting_on_others(lines, sightings, timeline, troubles)
-    sightings = [s for s in sightings if s.signature.role is not Role.BENIGN or _may_speak(s, lines)]
+    sightings = [s for s in sightings if s.signature.role is not Role.BENIGN or _may_speak(s, lines, timeline)]
     harmless = {s.index for s in sightings if s.signature.role in {Role.BENIGN, Role.PHASE}}
     harmless |= {s.index for s in all_troubles if s.signature.role is not Role.HINT} - {
         s.index for s in troubles if s.signature.role is not Role.HINT
     }
     troubles = [
-        s for s in troubles if s.signature.role is not Role.HINT or not (s.index in harmless or _mild(lines, s.index))
+        s for s in troubles if s.signature.role is not Role.HINT or not (s.index in harmless or is_mild(lines, s.index))
     ]
     if any(s.signature.needs_silence for s in troubles) and not (
         whole_log and _silent(lines, sightings, troubles, timeline)
@@ -116,21 +117,23 @@ def judge(
         return found
     if ended:
         return _ended(lines)
-    if unresolved:
-        return _unknown(lines)
-    return found or _harmless(lines, loud, sightings, timeline, besides=besides) or _unknown(lines)
+    open_end = unresolved or ends_in_a_guess(lines, sightings, timeline)
+    calm = None if open_end else found or _harmless(lines, loud, sightings, timeline, besides=besides)
+    return calm or _unknown(lines)
 
 
-def _may_speak(sighting: Sighting, lines: Sequence[str]) -> bool:
+def _may_speak(sighting: Sighting, lines: Sequence[str], timeline: Timeline) -> bool:
     """Whether a harmless phrase may speak for its line.
 
     For one that calls itself fatal only if it says so itself. For an error of the platform, for a line that says that
     something died, and for an exception, only if it says whose trouble it is: a note may stand in the words of an
     exception that ended the process. For one below the frames of a program or of an engine's loop
-    nothing speaks: whoever raised it, the process is gone.
+    nothing speaks: whoever raised it, the process is gone. A script's words speak only above a start.
     """
     entry = sighting.signature
     said = body_of(lines[sighting.index])
+    if entry.phase is Phase.CONFIG and not timeline.begins_below(sighting.index):
+        return False
     if entry.claims_line:
         return not is_raised(said)
     if entry.precedence < SETTLED_FROM and (
@@ -138,11 +141,6 @@ def _may_speak(sighting: Sighting, lines: Sequence[str]) -> bool:
     ):
         return False
     return not is_fatal(said) and not ends_process(lines, sighting.index)
-
-
-def _mild(lines: Sequence[str], index: int) -> bool:
-    """Whether no guess is taken from a line: it, or its twin of another handler, is a note or a warning."""
-    return is_note(lines[index]) or is_warning(lines[index]) or is_logged_as_mild(lines, index)
 
 
 def _unresolved(
@@ -193,17 +191,16 @@ def _trouble(
     phase = entry.phase if entry.phase is not Phase.UNKNOWN else timeline.phase_at(best.index)
     begun = phase is Phase.CONFIG and timeline.only_begun(best.index)
     decisive = Phase.UNKNOWN if begun and entry.class_by_phase else phase
-    class_ = entry.class_by_phase.get(decisive, entry.failure_class)
     found = measure(entry.fields, timeline.own_lines(best.index), best.index)
     ruling = _ruling(lines, best, ranked, timeline, fields=found.values, phase=decisive, platform=platform)
-    class_ = ruling.class_ or class_
+    class_ = ruling.class_ or entry.class_by_phase.get(decisive, entry.failure_class)
     fixes = ruling.fixes or entry.fixes_by_phase.get(decisive, entry.fixes)
     confidence = entry.confidence if ruling.confidence is None else ruling.confidence
     if entry.class_by_phase and decisive is Phase.UNKNOWN:
         confidence = min(confidence, 0.55)
     if entry.role is Role.CAUSE and _is_only_mild(best, ranked, lines):
         confidence = min(confidence, 0.75)  # it did not alarm its own program
-    if _has_rivals(ranked) or (entry.failure_class in BROKEN and is_refusal(lines, best.index)):
+    if _has_rivals(ranked, timeline) or (entry.failure_class in BROKEN and is_refusal(lines, best.index)):
         confidence = min(confidence, 0.7)
     consequence = entry.role is not Role.CAUSE and not entry.needs_silence
     if consequence and not whole_log:
@@ -251,7 +248,7 @@ def _ranked(lines: Sequence[str], troubles: Sequence[Sighting], platform: str | 
     return sorted(troubles, key=place)
 
 
-def _has_rivals(ranked: Sequence[Sighting]) -> bool:
+def _has_rivals(ranked: Sequence[Sighting], timeline: Timeline) -> bool:
     """Whether a known cause that means another class is as strong as the first, or stands elsewhere: one is first."""
     best, entry = ranked[0], ranked[0].signature
     answered = {entry.failure_class, *entry.becomes, *entry.class_by_phase.values()}
@@ -259,7 +256,9 @@ def _has_rivals(ranked: Sequence[Sighting]) -> bool:
     def rivals(other: Sighting) -> bool:
         strong, class_ = other.signature.precedence, other.signature.failure_class
         as_strong = strong >= entry.precedence and class_ is not entry.failure_class
-        may_agree = class_ in answered or entry.failure_class in other.signature.class_by_phase.values()
+        by_phase, phase = other.signature.class_by_phase, timeline.phase_at(other.index)
+        meant = by_phase.values() if phase is Phase.UNKNOWN else [by_phase.get(phase)]
+        may_agree = class_ in answered or entry.failure_class in meant
         return as_strong or (strong >= RIVAL_FROM and not may_agree and other.index != best.index)
 
     return any(other.signature.role is Role.CAUSE and rivals(other) for other in ranked[1:])

@@ -8,12 +8,14 @@ from functools import cache
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
 from agent.failures.text.log_text import TRACEBACK, failure_candidates, is_error_line, is_failure_candidate
 from agent.failures.text.no_evidence import (
+    GOES_ON,
     INTERRUPT,
     MOST_TRACEBACK_LINES,
     ends_process,
     goes_on_above,
     is_dumped,
     is_handled,
+    is_mild,
     is_programs,
     is_quoted,
     is_refusal,
@@ -212,6 +214,18 @@ def _is_guessed(sighting: Sighting, lines: Sequence[str], timeline: Timeline) ->
         return True
     wide = entry.role is Role.HINT or (entry.role is Role.CAUSE and entry.precedence < NAMES_A_MECHANISM_FROM)
     return wide and entry.failure_class in ONLY_WORDS and timeline.phase_at(sighting.index) in UP
+
+
+def ends_in_a_guess(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline) -> bool:
+    """Whether a server that was up served nothing below words that were no guess and do not say how it goes on."""
+    harmless = {s.index for s in sightings if s.signature.role in {Role.BENIGN, Role.PHASE}}
+    return any(
+        _is_guessed(s, lines, timeline)
+        and timeline.phase_at(s.index) in UP
+        and not timeline.served_after(s.index)
+        and not (s.index in harmless or is_mild(lines, s.index) or GOES_ON.search(lines[s.index]))
+        for s in sightings
+    )
 
 
 def _is_refused(sighting: Sighting, lines: Sequence[str]) -> bool:

@@ -38,10 +38,14 @@ _WITH_FLAGS = re.compile(
 )
 """A command and its flags; a word behind the last flag, with more words behind it, may be said of the command."""
 _SETTING = re.compile(
-    r"\s{2,12}[a-z][a-z0-9_]{2,60}: "
-    r"(?:None|true|false|-?[\d.]{1,20}|\"[^\"]{0,400}\"|Some\(.{0,400}\)|\[[^\]]{0,400}\]),\s*"
+    r"\s{2,12}(?!(?:\w{0,40}_)?(?:err|errors?|msg|message|reason|source|details?|causes?|kind|description|context): )"
+    r"[a-z][a-z0-9_]{2,60}: "
+    r"(?:None|true|false|-?[\d.]{1,20}|\"[^\"\s]{0,400}\"|Some\([^\s)]{0,400}\)|\[[^\]\s]{0,400}\]),\s*"
 )
-"""One of the settings that a program of Rust shows line by line; JSON and YAML write quotes, or no comma."""
+"""One of the settings that a program of Rust shows line by line; JSON and YAML write quotes, or no comma.
+
+Rust shows its errors in the same way: their fields have names of their own, and sentences in them.
+"""
 _FRAME = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in \S{1,120}\s*$')
 ENGINE_LOOP = (
     *("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop"),
@@ -76,7 +80,7 @@ _CUSTOMISED = re.compile(r"\bError in (?:site|user)customize; set PYTHONVERBOSE 
 _NOT_IMPORTED = re.compile(r"\b(?:ImportError|ModuleNotFoundError): ")
 """What Python goes on without; another exception there is a trouble of the machine."""
 _HANDLER_NAME = re.compile(r"\[[\w.-]{1,40}\] ?")
-_GOES_ON = re.compile(r"\b(?:fall(?:s|ing)? ?back|fallback|ignor(?:ed|ing)|skipp(?:ed|ing))\b", re.IGNORECASE)
+GOES_ON = re.compile(r"\b(?:fall(?:s|ing)? ?back|fallback|ignor(?:ed|ing)|skipp(?:ed|ing))\b", re.IGNORECASE)
 _HEAD = re.compile(
     r"(?P<process>(?:\[rank\d{1,4}\]:\s?|\([^()\n]{1,80}=[^()\n]{1,80}\)\s?)*)"
     r"(?:(?P<level>CRITICAL|FATAL|ERROR|WARNING|INFO|DEBUG)[ :]\s{0,4}(?:[\d-]{5,10} [\d:.,]{8,16} )?"
@@ -166,6 +170,11 @@ def is_logged_as_mild(lines: Sequence[str], index: int) -> bool:
     )
 
 
+def is_mild(lines: Sequence[str], index: int) -> bool:
+    """Whether no guess is taken from a line: it, or its twin of another handler, is a note or a warning."""
+    return is_note(lines[index]) or is_warning(lines[index]) or is_logged_as_mild(lines, index)
+
+
 def is_handled(lines: Sequence[str], index: int) -> bool:
     """Whether the traceback that the line ends, or stands in, is printed by a warning that says how it goes on.
 
@@ -174,7 +183,7 @@ def is_handled(lines: Sequence[str], index: int) -> bool:
     nothing tells a traceback of theirs from one that ended the process: the server must write on below it.
     """
     head = None if _RAISED.search(lines[index]) else _head(lines, index)
-    if head is None or not (is_warning(lines[head]) and _GOES_ON.search(lines[head])):
+    if head is None or not (is_warning(lines[head]) and GOES_ON.search(lines[head])):
         return False
     return bool(_writer(lines[index])[-1]) or _goes_on(lines, index)
 

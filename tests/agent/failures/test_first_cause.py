@@ -1187,3 +1187,114 @@ def test_a_start_below_undoes_no_words_but_those_of_a_script(matcher: Matcher) -
     assert alone.class_ == "tool_parser_error"
     up = [*STARTS, "(APIServer pid=9) INFO:     Application startup complete."]
     assert not matcher.classify("\n".join([said, *up]), whole_log=True, platform=None).benign
+
+
+IS_UP = [*STARTS, "(APIServer pid=9) INFO:     Application startup complete."]
+
+
+@pytest.mark.parametrize(
+    ("said", "class_"),
+    [
+        ('    message: "Address already in use",', "port_not_listening"),
+        ('    message: "No space left on device",', "disk_full"),
+        ('        message: "CUDA error: an illegal memory access was encountered",', "illegal_memory_access"),
+        ('        error: "CUDA_ERROR_OUT_OF_MEMORY",', "gpu_oom_runtime"),
+        ('    context: "CUDA out of memory",', "gpu_oom_runtime"),
+        ('    source: Some("No space left on device"),', "disk_full"),
+    ],
+)
+def test_an_error_that_rust_prints_line_by_line_is_no_setting(matcher: Matcher, said: str, class_: str) -> None:
+    text = "\n".join([*IS_UP, "Os {", "    code: 98,", said, "}"])
+    assert matcher.classify(text, whole_log=True, platform=None).class_ == class_
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ["+ set -e", "+ rm /lamps/.lock", "rm: cannot remove '/lamps/.lock': Permission denied"],
+        ["rm: cannot remove '/dev/shm/lamp': Device or resource busy", "command terminated with exit code 1"],
+        ["rm: cannot remove '/lamps': Permission denied", "set -e: exiting"],
+        ["rm: cannot remove '/lamp': Structure needs cleaning"],
+        ["mkdir: cannot create directory '/lamps': File exists"],
+        [*STARTS, "rm: cannot remove '/lamps': Is a directory"],
+        ["rm: cannot remove '/lamps': Permission denied", *STARTS],
+    ],
+)
+def test_a_script_that_may_have_ended_in_its_own_words_is_not_benign(matcher: Matcher, said: list[str]) -> None:
+    """R18: under ``set -e`` what a script cannot remove ends it."""
+    assert not matcher.classify("\n".join(said), whole_log=True, platform=None).benign
+
+
+@pytest.mark.parametrize(
+    "said", ["fp8 not supported: engine will exit", "kernel not supported on this GPU, falling over"]
+)
+def test_a_guess_that_a_server_wrote_last_is_unknown(matcher: Matcher, said: str) -> None:
+    """R18: nobody knows what it went on with; one that serves on below it went on."""
+    last = matcher.classify("\n".join([*IS_UP, STATS, said]), whole_log=True, platform=None)
+    assert (last.class_, last.benign) == ("unknown", False)
+    health = '(APIServer pid=9) INFO:     10.0.0.1:5 - "GET /health HTTP/1.1" 200 OK'
+    asked = matcher.classify("\n".join([*IS_UP, STATS, said, health]), whole_log=True, platform=None)
+    assert asked.class_ == "unknown"
+    goes_on = "\n".join([*IS_UP, f"{said}; falling back"])
+    assert matcher.classify(goes_on, whole_log=True, platform=None).benign
+    assert matcher.classify("\n".join([*IS_UP, said, STATS]), whole_log=True, platform=None).benign
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        [*IS_UP, STATS, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."],
+        [*STARTS, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."],
+    ],
+)
+def test_a_cause_that_means_another_class_in_its_own_phase_is_a_rival(matcher: Matcher, first: list[str]) -> None:
+    said = "RuntimeError: CUDA out of memory occurred when warming up sampler with 256 dummy requests."
+    found = matcher.classify("\n".join([*first, *STARTS, said]), whole_log=True, platform=None)
+    assert (found.class_, found.certain) == ("gpu_oom_profile", False)
+
+
+def test_a_frame_of_a_shared_memory_module_is_not_a_full_shm(matcher: Matcher) -> None:
+    """T2: the other ranks of an engine that died find its segment gone."""
+    said = [
+        "Traceback (most recent call last):",
+        '  File "/usr/lib/python3.12/multiprocessing/shared_memory.py", line 104, in __init__',
+        "    self._fd = _posixshmem.shm_open(",
+        "FileNotFoundError: [Errno 2] No such file or directory: '/psm_lamp'",
+    ]
+    died = "(EngineCore pid=12) ERROR 05-06 07:08:09 [core.py:9] Worker proc VllmWorker-0 died unexpectedly"
+    found = matcher.classify("\n".join([*IS_UP, died, *said]), whole_log=True, platform=None)
+    assert (found.class_, found.certain) == ("engine_dead", False)
+    flag = "vllm serve: error: unrecognized arguments: --lamp"
+    found = matcher.classify("\n".join([flag, *said]), whole_log=True, platform=None)
+    assert (found.class_, found.certain) == ("invalid_flag", True)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ERROR OSError: image file is truncated (35 bytes not processed)",
+        "ERROR Graceful shutdown did not finish within 30 seconds, exiting anyway",
+        "ERROR Xid 94 contained error recovered",
+        "ERROR Xid 74 on a link, retrained",
+        "ERROR Xid 119 seen before the last reset",
+        "NGC_API_KEY is not set, continuing with public lamps",
+        "ERROR download incomplete, resuming",
+        "ERROR Request for unknown model: 'lamp' is not found",
+        "ERROR Value is not callable: lamp",
+        "ERROR Failed to apply chat template: lamp",
+        "ERROR Unsupported tool_choice: lamp",
+        "ERROR Failed to parse arguments: lamp",
+        "ERROR job exited with code 139 previously; restarted fine",
+        "Found 0 NVIDIA plugins to load",
+        "ERROR no devices were found for the lamp",
+    ],
+)
+def test_words_that_are_no_whole_sentence_of_one_program_are_not_certain(matcher: Matcher, said: str) -> None:
+    assert not matcher.classify(said, whole_log=False, platform=None).certain
+
+
+@pytest.mark.parametrize(
+    "said", ["(service lamp) deployment circuit breaker: enabled", "fly.io: waiting for health checks to pass"]
+)
+def test_a_platform_that_tells_its_progress_reports_no_failed_probe(matcher: Matcher, said: str) -> None:
+    assert matcher.classify(said, whole_log=False, platform=None).class_ != "startup_probe_failed"
