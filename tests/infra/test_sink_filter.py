@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -202,6 +203,14 @@ def test_a_filter_with_thirty_services_stays_below_the_limit():
     """Names take little room beside the texts; the language allows 20,000 characters."""
     entries = [service(f"a-service-with-a-rather-long-name-{n:02}", "cloud_run") for n in range(30)]
     assert all(len(text) <= LIMIT for text in watching(*entries).values())
+
+
+def test_phrases_of_one_platform_are_named_only_where_it_is_watched():
+    """They would take room from the names of services, and nothing there can print them."""
+    found = parse_services({"service": [service("gemma", "cloud_run")], "own": []})
+    anywhere = [replace(signature, platforms=()) for signature in SIGNATURES]
+    named, every = (sink_filters(found, signatures, LINES)["json"] for signatures in (SIGNATURES, anywhere))
+    assert len(named) < len(every)
 
 
 def test_the_evaluator_refuses_what_it_does_not_understand(query):

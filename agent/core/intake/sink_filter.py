@@ -75,7 +75,9 @@ def sink_filters(services: Services, signatures: Iterable[Signature], healthy: I
         "AND (\n  " + "\n  OR ".join(sources) + "\n)",
     ]
     stops = (*SIGTERM_TEXTS, *(UNIT_TEXTS if any(s.platform == "host" for s in services.services) else ()))
-    known = "(?i)" + "|".join(map(_pattern, (*anchors_of(signatures, healthy), *stops)))
+    watched = {s.platform for s in services.services}
+    there = [s for s in signatures if not s.platforms or watched.intersection(s.platforms)]
+    known = "(?i)" + "|".join(map(_pattern, (*anchors_of(there, healthy), *stops)))
     queries = {
         "text": f'log_id("{CANARY_LOG}") OR (\n' + "\n".join([*head, "AND " + _says("textPayload", known)]) + "\n)\n",
         "json": "\n".join([*head, f"AND (\n{_says('jsonPayload.message', known)}\nOR {_FAILED_CALL}\n)"]) + "\n",
