@@ -70,6 +70,16 @@ def started_elsewhere(settings: Settings, service: str) -> bool:
     return bool(begun) and not HostServer(folder, {}).was_called(begun[-1])
 
 
+def is_begun(settings: Settings, service: str) -> bool:
+    """Whether a server of that name was begun here and its end was not seen: it is taken over, not started.
+
+    Raises:
+        DependencyFailed: The record cannot be read, so nobody knows.
+    """
+    state = StateFile(host_folder(settings) / service).read()
+    return state is not None and state.newest is not None and state.newest.stage is not Stage.ENDED
+
+
 def service_at(settings: Settings, port: int) -> str | None:
     """Return which watched server of this machine listens on a port, as its record says; None where none does.
 
@@ -142,6 +152,15 @@ def with_machine_memory(config: ServingConfig) -> ServingConfig:
     return config.with_(memory_mib=memory_mib())
 
 
+def wanted_name(config: ServingConfig, name: str | None, *, model: str | None = None) -> str:
+    """Return the name of the service that a server is written down as.
+
+    Raises:
+        InputRejected: Neither the command nor ``model`` names a model, or they differ.
+    """
+    return name or name_of(config, _model_word(config, model))
+
+
 def add_service(settings: Settings, config: ServingConfig, name: str | None, *, model: str | None = None) -> Service:
     """Write a server down as a service to be watched, and read its checkpoint where it lies here.
 
@@ -150,20 +169,7 @@ def add_service(settings: Settings, config: ServingConfig, name: str | None, *, 
     Raises:
         InputRejected: The command names no model, or the name cannot be a service's.
     """
-    word = served_model(config.command, config.args)
-    if word is not None and model is not None and model != word:
-        raise InputRejected(
-            "the server is not watched",
-            why=f"--model says {model!r} and the command says {word!r}",
-            hint="remove --model; it is for a command that does not name its model",
-        )
-    word = word or model
-    if word is None:
-        raise InputRejected(
-            "the server is not watched",
-            why="the command names no model",
-            hint="run: sre-agent watch -- vllm serve MODEL, or name it: sre-agent watch --model MODEL -- ./serve.sh",
-        )
+    word = _model_word(config, model)
     wanted = name or name_of(config, word)
     given = read_services(settings).watched(wanted) if settings.services is not None else None
     if given is None:
@@ -187,6 +193,24 @@ def add_service(settings: Settings, config: ServingConfig, name: str | None, *, 
     _keep(settings, given)
     _read_checkpoint(settings, word)
     return given
+
+
+def _model_word(config: ServingConfig, model: str | None) -> str:
+    word = served_model(config.command, config.args)
+    if word is not None and model is not None and model != word:
+        raise InputRejected(
+            "the server is not watched",
+            why=f"--model says {model!r} and the command says {word!r}",
+            hint="remove --model; it is for a command that does not name its model",
+        )
+    word = word or model
+    if word is None:
+        raise InputRejected(
+            "the server is not watched",
+            why="the command names no model",
+            hint="run: sre-agent watch -- vllm serve MODEL, or name it: sre-agent watch --model MODEL -- ./serve.sh",
+        )
+    return word
 
 
 def _keep(settings: Settings, service: Service) -> None:

@@ -27,6 +27,15 @@ _OTHER_SHAPES = frozenset([
 ])  # fmt: skip
 """A name with one of these words is no checkpoint of the size it names besides, or not with that context."""
 
+_OTHER_INPUTS = re.compile(
+    r"llava|vision|video|audio|speech|voice|vox|image|visual|multimodal|vla|vit|clip|siglip|whisper|long"
+    r"|^(?:interleaved?|ov|cambrian|minigpt|mm|chinese|expanded|extended|frankenmerge|passthrough|double)$"
+)
+"""What names of checkpoints that read more than the text of their base have in a word, or a word that widens the base.
+
+Towers, vocabularies and layers that a tuner added are not counted: the size in such a name is not what is served.
+"""
+
 _SIZE = re.compile(r"e?\d+(?:\.\d+)?[bm]|\d+x\d+b")
 _WORD, _NUMBER = re.compile(r"[a-z]{2,}|v\d+(?:\.\d+)*"), re.compile(r"r?\d+(?:\.\d+)*")
 
@@ -68,4 +77,5 @@ def tuned_from(
 
 
 def _is_plain(word: str) -> bool:
-    return _WORD.fullmatch(word) is not None and word not in _OTHER_SHAPES and "quant" not in word and "bit" not in word
+    other = word in _OTHER_SHAPES or _OTHER_INPUTS.search(word) is not None
+    return _WORD.fullmatch(word) is not None and not other and "quant" not in word and "bit" not in word

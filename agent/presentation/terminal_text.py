@@ -113,10 +113,7 @@ def plan_lines(plan: Plan, *, now: datetime, asked: bool) -> list[str]:
     said += _memory(plan)
     said += proof_text(plan)
     said += [f"    tradeoff {terminal(plan.takes_away)}"] if plan.takes_away else []
-    before, after = _cost(plan.cost_before_usd_per_h), _cost(plan.cost_after_usd_per_h)
-    said.append(
-        f"    cost     {after} per hour, unchanged" if before == after else f"    cost     {before} -> {after} per hour"
-    )
+    said.append(f"    cost     {_cost(plan.cost_before_usd_per_h, plan.cost_after_usd_per_h)}")
     said += [f"    tokens   {text}"] if (text := token_prices_text(plan)) else []
     if plan.decode_tokens_per_s is not None:
         said.append(f"    speed    about {plan.decode_tokens_per_s:,.1f} tokens/s for one request, computed")
@@ -130,11 +127,11 @@ def plan_lines(plan: Plan, *, now: datetime, asked: bool) -> list[str]:
 
 
 def _memory(plan: Plan) -> list[str]:
-    """Return what the memory is before and after; once where nothing of it changes."""
+    """Return what the memory is before and after; once where nothing of it changes, or nothing is known of it."""
     before, after = terminal(plan.fit_before.sentence), terminal(plan.fit_after.sentence)
-    return (
-        [f"    memory   unchanged: {after}"] if before == after else [f"    before   {before}", f"    after    {after}"]
-    )
+    if plan.fit_before != plan.fit_after:
+        return [f"    before   {before}", f"    after    {after}"]
+    return [f"    memory   {'' if plan.fit_after.fits is None else 'unchanged: '}{after}"]
 
 
 def _by_hand(action: Action) -> list[str]:
@@ -147,5 +144,10 @@ def _value(value: str | None) -> str:
     return "(absent)" if value is None else (terminal(value) or "on")
 
 
-def _cost(usd: float | None) -> str:
-    return "unknown" if usd is None else f"{usd:.2f} USD"
+def _cost(before: float | None, after: float | None) -> str:
+    """Return both prices, with as many digits as tell them apart."""
+    if before == after:
+        return "unknown" if after is None else f"{after:.2f} USD per hour, unchanged"
+    near = before is not None and after is not None and f"{before:.2f}" == f"{after:.2f}"
+    one, other = ("unknown" if usd is None else f"{usd:.{4 if near else 2}f} USD" for usd in (before, after))
+    return f"{one} -> {other} per hour"

@@ -51,6 +51,13 @@ def test_the_unit_stops_the_server_in_order():
     assert "KillMode=process" in UNIT.read_text(encoding="utf-8")
 
 
+def test_the_service_is_started_again_whatever_it_ended_with():
+    """A port that is in use ends it with 2 as a refused setting does, and passes by itself."""
+    lines = SERVICE.read_text(encoding="utf-8").splitlines()
+    assert "Restart=on-failure" in lines
+    assert not any(line.startswith("RestartPreventExitStatus") for line in lines)
+
+
 def test_the_service_starts_with_words_that_up_takes_where_only_it_may_write():
     assert parsed(started(SERVICE), up).port == 8080
     lines = SERVICE.read_text(encoding="utf-8").splitlines()

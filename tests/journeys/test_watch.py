@@ -97,6 +97,25 @@ def test_a_killed_watcher_leaves_the_server_and_the_next_one_takes_over(watched)
     assert own.until(own.ended, "an end").phase is Phase.RESOLVED
 
 
+def test_a_running_server_is_taken_over_while_its_program_is_replaced(watched) -> None:
+    """The successor starts nothing, so it does not ask for what would be started: an upgrade may be under way."""
+    own = watched()
+    program = own.folder / "serve.sh"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {watched_module.FAKE} "$@"\n')
+    program.chmod(0o755)
+    words = own.words()
+    own.words = lambda *_: [str(program), *words[2:]]
+    own.watch()
+    own.until(own.serving, "a serving server")
+    before = own.processes()
+    own.kill_watcher()
+    program.unlink()
+    own.watch()
+    own.until(lambda: "took over" in own.said.read_text() or own.watcher.poll() is not None, "the successor")
+    assert "took over" in own.said.read_text()
+    assert own.processes() == before
+
+
 def test_a_server_that_died_unwatched_is_told_of(watched) -> None:
     """Watcher and server both gone: the successor tells the end before it starts anything new."""
     own = watched()

@@ -11,7 +11,7 @@ from agent.fit.flags.flags import AUTO, Flags, SpeculativeFlags
 
 _ENVIRONMENT: Final = "kv_cache_space_gib"
 _COMPILATION: Final = {"compilation_level": "mode", "cudagraph_mode": "cudagraph_mode"}
-_UNTYPED: Final = frozenset({"others", _ENVIRONMENT, "compilation_others", "model", *_COMPILATION})
+_UNTYPED: Final = frozenset({"others", "limit_mm_as_words", _ENVIRONMENT, "compilation_others", "model", *_COMPILATION})
 
 
 def flag_args(flags: Flags) -> tuple[str, ...]:
@@ -32,6 +32,8 @@ def flag_args(flags: Flags) -> tuple[str, ...]:
         value = getattr(flags, field.name)
         if value is not None and field.name not in _UNTYPED:
             words += _words(field.name.replace("_", "-"), value)
+            if field.name == "limit_mm_per_prompt" and flags.limit_mm_as_words:
+                words[-1] = ",".join(f"{kind}={count}" for kind, count in value)
     if compilation := _compilation(flags):
         words += ["--compilation-config", _json(compilation)]
     for other in flags.others:

@@ -16,7 +16,7 @@ __all__ = ("AUTO", "Flags", "OtherFlag", "SpeculativeFlags", "human_int", "parse
 
 _HINT = "Write flags as vLLM takes them, shell-quoted: --max-model-len 8192 --limit-mm-per-prompt '{\"image\":0}'"
 _COUNTS = re.compile(r"[a-z]+=\d+(?:,[a-z]+=\d+)*")
-"""How vLLM 0.6 to 0.8 take ``--limit-mm-per-prompt``."""
+"""How vLLM before 0.10 takes ``--limit-mm-per-prompt``."""
 
 _DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -127,7 +127,10 @@ def _take(name: str, inline: str | None, following: list[str], read: _Read) -> N
     elif key == "cudagraph-capture-sizes":
         values["cudagraph_capture_sizes"] = tuple(_parsed(name, word, int) for word in given)
     elif key in _OBJECTS:
-        read.whole[key] = (name, _json(name, _single(name, given)))
+        text = _single(name, given)
+        read.whole[key] = (name, _json(name, text))
+        if key == "limit-mm-per-prompt" and _COUNTS.fullmatch(text):
+            values["limit_mm_as_words"] = True
     elif key == "optimization-level":
         values["compilation_level"] = _parsed(name, _single(name, given), int)
     elif re.fullmatch(r"O[0-3]", key):
@@ -162,7 +165,7 @@ def _parsed(name: str, text: str, parse: Callable[[str], Any]) -> Any:
 
 def _json(name: str, text: str) -> dict[str, Any]:
     if name.endswith("limit-mm-per-prompt") and _COUNTS.fullmatch(text):
-        return {kind: int(count) for kind, _, count in (part.partition("=") for part in text.split(","))}
+        return _counts(name, text)
     try:
         value = json.loads(text)  # not strict: as vLLM itself reads it
     except (ValueError, RecursionError) as error:
@@ -171,6 +174,14 @@ def _json(name: str, text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputRejected(f"flag {name!r} was not read", why=f"{text!r} is not a JSON object", hint=_HINT)
     return cast("dict[str, Any]", value)
+
+
+def _counts(name: str, text: str) -> dict[str, Any]:
+    pairs = [part.split("=") for part in text.split(",")]
+    counts = {kind: int(count) for kind, count in pairs}
+    if len(counts) < len(pairs):
+        raise InputRejected(f"flag {name!r} was not read", why=f"{text!r} names one of them twice", hint=_HINT)
+    return counts
 
 
 def _merge(key: str, path: str, text: str, read: _Read) -> None:

@@ -342,7 +342,8 @@ def _capture(t: Terms) -> Step:
     """Device memory once pool and graphs are there and the sampler is warmed up.
 
     A profiled pool makes that the budget, less the estimate given up for graphs, plus the graphs: the terms that make
-    up the pool cancel out. Of the profiled peak only sampling comes again, and at the optimistic end nothing.
+    up the pool cancel out. Of the profiled peak only sampling comes again, at the optimistic end nothing; at the
+    pessimistic end all of it, as the first prompt of a whole batch takes it.
     """
     if t.given_pool is not None:
         again = Bounds(low=0, best=t.activations.best, high=t.activations.high)
@@ -353,7 +354,7 @@ def _capture(t: Terms) -> Step:
     if t.applied.high:
         best = t.graphs.best - t.applied.best
         excess = Bounds(low=min(best, t.graphs.low - t.applied.low), best=best, high=ESTIMATE_ERROR_BYTES)
-    unused = Bounds(low=t.freed, best=t.freed, high=t.activations.low)
+    unused = Bounds(low=0, best=t.freed, high=t.activations.low)
     context = Bounds.exactly(0) if t.counts_context else t.context
     beyond = independent_sum((excess, t.draft, context, unused.negated())) + t.warm_up
     best = t.budget.best + beyond.best

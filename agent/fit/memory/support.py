@@ -368,6 +368,9 @@ def _judge_flags(
         )
     if flags.kv_cache_dtype not in _CACHES:
         findings.doubts.append(f"a KV cache of type {flags.kv_cache_dtype!r} is not modelled")
+    if flags.limit_mm_as_words and not _older(rules.asked or rules.version, "0.10.0"):
+        place = findings.doubts if rules.assumptions else findings.flag_refusals
+        place.append("from vLLM 0.10 on --limit-mm-per-prompt takes JSON alone, such as '{\"image\": 0}'")
     if flags.dtype not in _DTYPES:
         findings.doubts.append(f"weights in {flags.dtype} are not modelled")
     if (flags.data_parallel_size or 1) > 1 and any(layer.experts for layer in model.layers):

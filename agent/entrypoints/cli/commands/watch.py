@@ -65,7 +65,15 @@ def run(args: argparse.Namespace) -> int:
 
     require_linux("the server was not watched")
     from agent.app import build_app
-    from agent.app.host_environment import add_service, config_from_args, host_platform, only_watcher, open_check
+    from agent.app.host_environment import (
+        add_service,
+        config_from_args,
+        host_platform,
+        is_begun,
+        only_watcher,
+        open_check,
+        wanted_name,
+    )
     from agent.app.state_lock import state_lock
     from agent.entrypoints.cli.commands.up import console_server
     from agent.entrypoints.cli.watch_run import Watch, WatchOptions
@@ -77,9 +85,9 @@ def run(args: argparse.Namespace) -> int:
     if args.stop:
         return _stop(settings, args.stop, as_json=args.json)
     words = args.command[1:] if args.command[:1] == ["--"] else args.command
-    if words and args.log is None:
-        _require_program(words[0])
     config = config_from_args(words, model=args.model) if words else _from_log(args.log)
+    if words and args.log is None and not is_begun(settings, wanted_name(config, args.name, model=args.model)):
+        _require_program(words[0])
     service = add_service(settings, config, args.name, model=args.model)
     config = config.with_(accelerator=service.accelerator, accelerator_count=service.accelerator_count)
     settings = settings.with_(services=None)  # what SERVICES says of this server was written down with the others

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from hashlib import sha256
 from typing import Any, Final, TypeVar
 
 from mcp.server.mcpserver.exceptions import ToolError
@@ -22,6 +22,9 @@ LINE: Final = 500
 """The most characters of one line that others wrote."""
 
 _INDENT: Final = 8  # bytes before and after a line of a list inside a result
+
+_LAST: Final[dict[tuple[bytes, Callable[[str], str]], tuple[str, ...]]] = {}
+"""The clean lines of the text that was read last, by its digest: the text itself may hold secrets."""
 
 R = TypeVar("R")
 Row = TypeVar("Row")
@@ -73,10 +76,15 @@ def untrusted(
     return Untrusted(lines=tuple(shown), next_offset=end if end < len(clean) else None, total=len(clean))
 
 
-@lru_cache(maxsize=1)
 def _redacted(text: str, redact: Callable[[str], str]) -> tuple[str, ...]:
     """Return the lines of a text without secrets; a client reads it page by page, and each page is of the whole."""
-    return tuple(redact(text).split("\n"))
+    key = sha256(text.encode("utf-8", "surrogatepass")).digest(), redact
+    found = _LAST.get(key)
+    if found is None:
+        found = tuple(redact(text).split("\n"))
+        _LAST.clear()
+        _LAST[key] = found
+    return found
 
 
 def page_of(rows: Sequence[Row], *, offset: int, beside: Any = None) -> tuple[list[Row], int | None]:

@@ -12,6 +12,7 @@ LINES = [
     "--max-model-len 8192 --kv-cache-dtype fp8 --gpu-memory-utilization 0.95",
     "--enforce-eager --no-async-scheduling --language-model-only",
     '--limit-mm-per-prompt \'{"image":0,"video":0}\'',
+    "--limit-mm-per-prompt image=0,video=1",
     "--cpu-offload-gb 0.5 --max-num-seqs 16 --tensor-parallel-size 2",
     '--speculative-config \'{"method":"mtp","num_speculative_tokens":3}\'',
     "--max-model-len auto --block-size 32",

@@ -47,6 +47,11 @@ def test_a_flag_is_read_as_vllm_reads_it(text, field, value):
     assert getattr(parse_flags(text), field) == value
 
 
+def test_limits_as_words_name_each_kind_once():
+    with pytest.raises(InputRejected, match="names one of them twice"):
+        parse_flags("--limit-mm-per-prompt image=2,image=0")
+
+
 def test_the_last_of_two_equal_flags_wins():
     assert parse_flags("--max-num-seqs 8 --max-num-seqs=16").max_num_seqs == 16
 

@@ -332,3 +332,24 @@ def test_a_card_with_outputs_is_assumed_to_drive_no_screen(ask, card, told):
 @pytest.mark.parametrize(("model", "fits"), [("Qwen/Qwen3-14B-AWQ", True), ("Qwen/Qwen3-30B-A3B-AWQ", None)])
 def test_awq_without_experts_is_stored_on_rocm_as_it_is_published(ask, model, fits):
     assert ask(model, "amd-mi300x", "--max-model-len 4096", vllm="0.19.0").fits is fits
+
+
+@pytest.mark.parametrize(
+    ("limit", "vllm", "fits", "reason"),
+    [
+        ("image=0", "0.9.2", None, "unknown"),
+        ("image=0", "0.10.0", False, "unsupported"),
+        ("image=0", "0.11.0", False, "unsupported"),
+        ("image=0", "0.33.0", False, "unsupported"),
+        ("image=0", None, False, "unsupported"),
+        ("image=0", "0.10.0rc1", None, "unknown"),
+        ('{"image":0}', None, True, "fits"),
+    ],
+)
+def test_from_0_10_on_limits_of_inputs_are_json_alone(ask, limit, vllm, fits, reason):
+    """Earlier versions warn: "This will be removed in v0.10.0. Please use a JSON string instead."."""
+    flags = f"--max-model-len 4096 --limit-mm-per-prompt '{limit}'"
+    report = ask("google/gemma-3-4b-it", "nvidia-l4", flags, vllm=vllm)
+    assert (report.fits, report.reason) == (fits, reason)
+    refused = limit == "image=0" and vllm != "0.9.2"
+    assert any("takes JSON alone" in told for told in report.assumptions) is refused

@@ -53,7 +53,7 @@ def test_a_dry_run_shows_the_plan_and_leaves_no_trace(machine):
         "dry run: nothing was stored or changed",
         "flag --max-model-len: 16384 -> 32768",
         "computed, fits at the pessimistic end",
-        "1.05 USD -> 1.05 USD per hour",
+        "1.05 USD per hour, unchanged",
         "USD per million output tokens of one busy request, computed",
         "tokens/s for one request",
         "needs a person, never automatic; may approve: you",
