@@ -15,6 +15,7 @@ from agent.errors import DependencyFailed, InputRejected
 
 if TYPE_CHECKING:
     from agent.core.service.serving import ServingConfig
+    from agent.entrypoints.cli.watch_run import WatchOptions
     from agent.settings import Settings
 
 NAME_CHARS = 63
@@ -69,14 +70,13 @@ def run(args: argparse.Namespace) -> int:
         add_service,
         config_from_args,
         host_platform,
-        is_begun,
         only_watcher,
         open_check,
         wanted_name,
     )
     from agent.app.state_lock import state_lock
     from agent.entrypoints.cli.commands.up import console_server
-    from agent.entrypoints.cli.watch_run import Watch, WatchOptions
+    from agent.entrypoints.cli.watch_run import Watch
     from agent.entrypoints.telemetry import configure_log
 
     _refuse_contradictions(args)
@@ -86,8 +86,8 @@ def run(args: argparse.Namespace) -> int:
         return _stop(settings, args.stop, as_json=args.json)
     words = args.command[1:] if args.command[:1] == ["--"] else args.command
     config = config_from_args(words, model=args.model) if words else _from_log(args.log)
-    if words and args.log is None and not is_begun(settings, wanted_name(config, args.name, model=args.model)):
-        _require_program(words[0])
+    if words and args.log is None:
+        _require_program(settings, words[0], wanted_name(config, args.name, model=args.model))
     service = add_service(settings, config, args.name, model=args.model)
     config = config.with_(accelerator=service.accelerator, accelerator_count=service.accelerator_count)
     settings = settings.with_(services=None)  # what SERVICES says of this server was written down with the others
@@ -95,13 +95,7 @@ def run(args: argparse.Namespace) -> int:
         app = build_app(settings)
         platform = host_platform(settings, app.clock)
         check = open_check(platform, app.clock)
-        options = WatchOptions(
-            ours=args.log is None,
-            stop_on_exit=args.on_exit == "stop",
-            once=args.once,
-            quiet_server=args.quiet_server,
-            as_json=args.json,
-        )
+        options = _options(args)
         return Watch(app, platform, check, service=service, config=config, options=options, serve=console_server).go(
             held
         )
@@ -128,13 +122,27 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
         )
 
 
-def _require_program(name: str) -> None:
-    """A misspelt program is a mistake in the command, and no incident.
+def _options(args: argparse.Namespace) -> "WatchOptions":
+    from agent.entrypoints.cli.watch_run import WatchOptions
+
+    return WatchOptions(
+        ours=args.log is None,
+        stop_on_exit=args.on_exit == "stop",
+        once=args.once,
+        quiet_server=args.quiet_server,
+        as_json=args.json,
+    )
+
+
+def _require_program(settings: "Settings", name: str, server: str) -> None:
+    """A misspelt program is a mistake in the command, and no incident; a server that runs already is taken over.
 
     Raises:
-        InputRejected: Nothing that can be run has that name.
+        InputRejected: Nothing that can be run has that name, and no server of that name was begun.
     """
-    if shutil.which(name) is None:
+    from agent.app.host_environment import is_begun
+
+    if shutil.which(name) is None and not is_begun(settings, server):
         there = Path(name).is_file()
         raise InputRejected(
             "nothing was started",
