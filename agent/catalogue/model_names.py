@@ -71,8 +71,8 @@ def tuned_from(
         plain = all(_is_plain(word) or _NUMBER.fullmatch(word) for word in before) and all(map(_is_plain, after))
         recurrent = any(each.recurrent is not None for each in base.layers)
         wide = base.quant.scheme == "bf16" and not (recurrent and announced - {"bf16"})
-        told = wide or announced == {base.quant.scheme}
-        return base if plain and told else None
+        same = wide or announced == {base.quant.scheme}
+        return base if plain and same else None
     return None
 
 

@@ -66,8 +66,8 @@ class Port:
         if not callable(found):
             return found
         label, around = f"{self.name}.{method}", self.around
-        told = self.__dict__[method] = lambda *args, **more: around(label, lambda: found(*args, **more))
-        return told
+        wrapped = self.__dict__[method] = lambda *args, **more: around(label, lambda: found(*args, **more))
+        return wrapped
 
 
 def broken(label: str) -> DependencyFailed:

@@ -37,7 +37,7 @@ class Clocks:
         if self._source is None:
             yield unknown(
                 "clock",
-                "nothing told the time to compare with",
+                "no other clock to compare with",
                 "set up Slack, a model endpoint or the cloud; or trust NTP",
             )
         elif abs(self._worst) > SKEW_S:
