@@ -67,14 +67,15 @@ What the misses had in common, all mended:
   of klog, Ray, zerolog and llama.cpp behind a collector's prefix; a toleration that `kubectl describe` lists.
 - Failures called harmless: an ECS agent's `died due to OOM`, jobs that Slurm ended, a program that writes its level in
   small letters, the kernel's note of memory that the driver did not get, a spot notice, a rank that tries for ever to
-  reach the store where ranks meet, a deep queue of SGLang told by one line, a tool call that the server could not read
+  reach the store where ranks meet, a deep queue of SGLang in one line, a tool call that the server could not read
   and refused with a 400. An error line that no rule knows is never called harmless, nor is an exception for a note in
   its words; a start that has not come to its end is never harmless with certainty.
 - Wrong with certainty: an error that a start got past, two causes of which the earlier won, whose memory `this process
   has` is, what a server only notes, a time-out that may be a hang, requests that were too long in the log of a server
   that had died before, the number of a signal, a name that vLLM calls wrong because the hub had refused it, a client of
   its own machine taken for the hub, a warning about locked memory, a config without a kind of model. Beside a known
-  cause of another class, beside an unknown exception that ended the server, or told by a note, nothing is certain.
+  cause of another class, beside an unknown exception that ended the server, or where only
+  a note says it, nothing is certain.
 
 The four of 2026-11-26 are the first in which most texts are none of vLLM's: SGLang, llama.cpp, Ollama, TGI, Triton,
 Ascend, managers above them, and services of Cloud Run and Kubernetes (15 of the 46, of which 7 got a right first fix).
@@ -86,7 +87,8 @@ before the run; as first written they would give 63.
 Still answered wrong: an engine that did not wake from its sleep and served again, a controller's notes in JSON, a table
 of a benchmark, two starts that wrote over each other in one file, a parser that only the quoted source names, a test
 script's list of steps, a journal of a server that found no device and went on without, a client that is refused after
-its job was cancelled, an ordered stop told newest first, an exhausted card whose phase no word tells. Where no event
+its job was cancelled, an ordered stop printed newest first, an exhausted card without a word of its phase.
+Where no event
 says that the pod was told to end, or that one start is meant, a text with a failed probe still reads as a failure. A
 shutdown of the node reads as capacity taken back. That a rank's coordinator is gone proves nothing by itself and is
 `unknown`. For false alarms some 1,800 more logs were read, without labels.

@@ -99,7 +99,7 @@ class FitAnswers:
         rented = find_shapes(self.shapes, accelerator.name, question.count)
         return replace(
             report,
-            assumptions=(*question.notes, *notes, *report.assumptions),
+            assumptions=(*report.assumptions, *question.notes, *notes),  # a refusal stands first
             decode_tokens_per_s=speed.bounds if speed is not None else None,
             cost_usd_per_h=next((shape.usd_per_h for shape in rented if shape.usd_per_h is not None), None),
         )

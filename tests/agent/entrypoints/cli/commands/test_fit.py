@@ -150,3 +150,13 @@ def test_a_byte_that_is_no_text_and_a_raw_separator_spoil_at_most_their_own_row(
     assert main(["fit", "--batch", str(rows)]) == 0
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(answer["id"], answer.get("fits")) for answer in answers][1:] == [("y", True), ("z", True)]
+
+
+def test_a_refusal_is_the_verdict_whatever_else_is_noted_of_the_question(capsys):
+    """Devices that are not used are an assumption, and no reason why a server does not start."""
+    words = ["fit", "--model", "google/gemma-4-31B-it", "--accelerator", "nvidia-h100-80gb", "--vllm", "0.9.0"]
+    assert main([*words, "--count", "3"]) == 1
+    said = capsys.readouterr().out
+    assert "Does not start: " in said.splitlines()[0]
+    assert "devices are not used" not in said.splitlines()[0]
+    assert "assumed: 2 of 3 devices are not used" in said
