@@ -28,8 +28,8 @@ _STATUS_READY = re.compile(r'"?readyreplicas"?: ?[1-9]')
 _STATUS_LACKS = re.compile(r'"?unavailablereplicas"?: ?[1-9]')
 _AVAILABLE = re.compile(r"\btrue\s+minimumreplicasavailable")
 _STALLED = re.compile(r"\bfalse\s+progressdeadlineexceeded")
-MOST_AT_THE_DOOR = 32
-DEEP = 4  # so many times as many wait as run: one line is enough
+SHORT_QUEUE = 32  # requests that wait in a burst, which is no saturation
+DEEP_QUEUE = 4  # so many times as many wait as run: one line is enough
 _RAY_ANSWERS_WITHIN_S = 60
 """Seconds; vLLM reports a wait at 10, 30, 70, 150 ... s and gives up at 1800 (executor/ray_utils.py)."""
 _REGISTRY_UNREACHABLE = (
@@ -388,9 +388,9 @@ def waiting(case: RuleInput) -> Ruling:
     A request that waits while none runs does not fit into the cache as it is.
     """
     queued, running = case.number("waiting_requests") or 0, case.number("running_requests") or 0
-    if case.has("#queue-req") and queued < max(MOST_AT_THE_DOOR, running / 2):  # SGLang counts each batch's burst
+    if case.has("#queue-req") and queued < max(SHORT_QUEUE, running / 2):  # SGLang counts each batch's burst
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
-    if queued >= DEEP * max(running, MOST_AT_THE_DOOR):
+    if queued >= DEEP_QUEUE * max(running, SHORT_QUEUE):
         return Ruling(confidence=0.6)
     if case.has("running: 0 reqs") and case.has("generation throughput: 0.0"):
         return Ruling(fixes=("set_flag max_model_len lower", "restart", "set_flag max_num_seqs lower"), confidence=0.5)
