@@ -19,25 +19,24 @@ _NOISE = frozenset([
     "mtp",
 ])  # fmt: skip
 
-_OTHER_SHAPES = frozenset([
-    "adapter", "asr", "audio", "draft", "drafter", "eagle", "embed", "embedding", "embeddings", "ggml", "gguf", "guard",
-    "head", "hydra", "long", "longcontext", "lora", "medusa", "mini", "mlx", "moe", "nano", "ocr",
-    "omni", "onnx", "openvino", "prm", "prune", "pruned", "qlora", "reap", "rerank", "reranker", "reward", "rm", "rope",
-    "slim", "small", "sparse", "speculator", "swift", "tiny", "tts", "upscaled", "vision", "vl", "vlm", "yarn",
+_TUNED = frozenset([
+    "abliterated", "abliteration", "obliterated", "uncensored", "unfiltered", "heretic", "derestricted",
+    "finetune", "finetuned", "finetuning", "ft", "tuned", "sft", "dpo", "orpo", "kto", "simpo", "grpo", "ppo", "rl",
+    "rlhf", "rlvr", "aligned", "merged", "slerp", "distill", "distilled", "reasoning", "reasoner", "reason", "think",
+    "thinking", "thinker", "cot", "code", "coder", "coding", "swe", "sql", "agent", "agentic", "tool", "tools",
+    "toolcall", "toolcalling", "function", "calling", "json", "assistant", "math", "medical", "med", "clinical", "bio",
+    "biomedical", "legal", "law", "finance", "financial", "security", "cybersecurity", "roleplay", "rp", "story",
+    "writer", "writing", "creative", "translate", "translation", "translator", "judge",
+    "final", "preview", "latest", "test", "demo", "r1", "o1", "opus", "claude", "sonnet",
+    "arliai", "dolphin", "hermes", "huihui", "josiefied", "lexi", "nous", "phind", "reflection", "rpr", "toolace",
 ])  # fmt: skip
-"""A name with one of these words is no checkpoint of the size it names besides, or not with that context."""
+"""What a name adds for training that leaves layers, vocabulary and inputs alone, and tuners who publish such checkpoints.
 
-_OTHER_INPUTS = re.compile(
-    r"llava|vision|video|audio|speech|voice|vox|image|visual|multimodal|vla|vit|clip|siglip|whisper|long"
-    r"|^(?:interleaved?|ov|cambrian|minigpt|mm|chinese|expanded|extended|frankenmerge|passthrough|double)$"
-)
-"""What names of checkpoints that read more than the text of their base have in a word, or a word that widens the base.
-
-Towers, vocabularies and layers that a tuner added are not counted: the size in such a name is not what is served.
+Any other word may tell of a tower, a draft, another head, layers or tokens that were added: such a name is unknown.
 """
 
 _SIZE = re.compile(r"e?\d+(?:\.\d+)?[bm]|\d+x\d+b")
-_WORD, _NUMBER = re.compile(r"[a-z]{2,}|v\d+(?:\.\d+)*"), re.compile(r"r?\d+(?:\.\d+)*")
+_EDITION, _NUMBER = re.compile(r"v\d+(?:\.\d+)*"), re.compile(r"r?\d+(?:\.\d+)*")
 
 
 def shape_of(name: str) -> tuple[str, ...]:
@@ -50,7 +49,7 @@ def shape_of(name: str) -> tuple[str, ...]:
 def tuned_from(
     shape: tuple[str, ...], by_shape: Mapping[tuple[str, ...], ModelFacts], announced: AbstractSet[str]
 ) -> ModelFacts | None:
-    """The size that a tuner's name contains whole, where all other words are plain ones: Qwen3-14B-abliterated.
+    """The size that a tuner's name contains whole, where every other word tells of training alone: Qwen3-14B-abliterated.
 
     A tuner's checkpoint has the layers of its base. It may be stored otherwise: a base that is published in fewer than
     16 bits is found only where the name announces the same, and one with recurrent layers only where it announces none
@@ -68,14 +67,13 @@ def tuned_from(
         if base is None or not any(_SIZE.fullmatch(word) for word in shape[start:end]):
             continue
         before, after = shape[:start], shape[end:]
-        plain = all(_is_plain(word) or _NUMBER.fullmatch(word) for word in before) and all(map(_is_plain, after))
+        kept = all(_keeps_shape(word) or _NUMBER.fullmatch(word) for word in before) and all(map(_keeps_shape, after))
         recurrent = any(each.recurrent is not None for each in base.layers)
         wide = base.quant.scheme == "bf16" and not (recurrent and announced - {"bf16"})
         same = wide or announced == {base.quant.scheme}
-        return base if plain and same else None
+        return base if kept and same else None
     return None
 
 
-def _is_plain(word: str) -> bool:
-    other = word in _OTHER_SHAPES or _OTHER_INPUTS.search(word) is not None
-    return _WORD.fullmatch(word) is not None and not other and "quant" not in word and "bit" not in word
+def _keeps_shape(word: str) -> bool:
+    return word in _TUNED or _EDITION.fullmatch(word) is not None

@@ -56,9 +56,8 @@ def independent_sum(terms: Iterable[Bounds]) -> Bounds:
     Four terms that are each at their worst at once are rarer than any one of them; adding the ends would make every
     tight configuration "unknown". With one uncertain term this is the plain sum.
     """
-    best, below, above = 0, [], []
-    for term in terms:
-        best += term.best
-        below.append(term.best - term.low)
-        above.append(term.high - term.best)
-    return Bounds(low=best - ceil(hypot(*below)), best=best, high=best + ceil(hypot(*above)))
+    held = tuple(terms)
+    best = sum([term.best for term in held])
+    below = hypot(*[term.best - term.low for term in held])
+    above = hypot(*[term.high - term.best for term in held])
+    return Bounds(low=best - ceil(below), best=best, high=best + ceil(above))

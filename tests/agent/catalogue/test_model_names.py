@@ -33,6 +33,7 @@ def test_packaging_words_are_no_part_of_the_shape(name, shape):
         ("someone/Qwen3-14B-Uncensored-NVFP4", "Qwen/Qwen3-14B", "nvfp4"),
         ("someone/Huihui-gpt-oss-20b-mxfp4-abliterated-v2", "openai/gpt-oss-20b", "mxfp4"),
         ("someone/gemma-3-12b-it-heretic", "google/gemma-3-12b-it", "bf16"),
+        ("someone/Llama-3.1-8B-Instruct-medical-sft-v2", "meta-llama/Llama-3.1-8B-Instruct", "bf16"),
     ],
 )
 def test_a_tuned_checkpoint_is_taken_as_the_size_in_its_name_by_a_stated_assumption(catalogue, name, base, scheme):
@@ -67,6 +68,10 @@ def test_a_tuned_checkpoint_is_taken_as_the_size_in_its_name_by_a_stated_assumpt
         pytest.param("someone/chinese-llama-2-7b", id="a-larger-vocabulary"),
         pytest.param("someone/Llama-3.1-8B-UltraLong", id="a-longer-context"),
         pytest.param("someone/Qwen3-14B-expanded", id="more-layers"),
+        pytest.param("someone/Qwen3-14B-Quuxified", id="a-word-that-is-not-known-to-leave-the-shape-alone"),
+        pytest.param("someone/Qwen3-14B-Japanese", id="perhaps-a-larger-vocabulary"),
+        pytest.param("someone/Llama-2-7B-pro", id="perhaps-with-layers-of-its-own"),
+        pytest.param("someone/Quux-Qwen3-14B-abliterated", id="an-unknown-word-before-the-size"),
     ],
 )
 def test_a_name_that_may_mean_another_shape_or_width_stays_unknown(catalogue, name):
