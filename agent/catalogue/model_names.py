@@ -30,7 +30,7 @@ _TUNED = frozenset([
     "final", "preview", "latest", "test", "demo", "r1", "o1", "opus", "claude", "sonnet",
     "arliai", "dolphin", "hermes", "huihui", "josiefied", "lexi", "nous", "phind", "reflection", "rpr", "toolace",
 ])  # fmt: skip
-"""What a name adds for training that leaves layers, vocabulary and inputs alone, and tuners who publish such checkpoints.
+"""What a name adds for training that leaves layers, vocabulary and inputs alone, and tuners of such checkpoints.
 
 Any other word may tell of a tower, a draft, another head, layers or tokens that were added: such a name is unknown.
 """
@@ -49,7 +49,7 @@ def shape_of(name: str) -> tuple[str, ...]:
 def tuned_from(
     shape: tuple[str, ...], by_shape: Mapping[tuple[str, ...], ModelFacts], announced: AbstractSet[str]
 ) -> ModelFacts | None:
-    """The size that a tuner's name contains whole, where every other word tells of training alone: Qwen3-14B-abliterated.
+    """The size that a tuner's name contains whole, where all other words tell of training: Qwen3-14B-abliterated.
 
     A tuner's checkpoint has the layers of its base. It may be stored otherwise: a base that is published in fewer than
     16 bits is found only where the name announces the same, and one with recurrent layers only where it announces none

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import floor
 
 from agent.catalogue.load_fit import FitCatalogue
 from agent.catalogue.load_platforms import PlatformCatalogue
@@ -173,6 +174,7 @@ class ServiceCapacity:
             old, new = self.setting(service, before), self.setting(service, after)
             demand, shapes = self._demand(service, before, old), self._platforms.shapes
             report, then = old.predict(demand.needs), new.predict(demand.needs)
+            held = then.max_concurrency if then.fits else None
             trade = compare(
                 old,
                 new,
@@ -181,6 +183,9 @@ class ServiceCapacity:
                 demand=demand,
                 users=users_at_once(report) if report.fits and then.fits else None,
             )
+            stated = new.flags.max_num_seqs is not None or after.concurrency is not None
+            let_in = (_let_in(before, report), _let_in(after, then) if stated else None)
+            trade = replace(trade, let_in=let_in, held=None if held is None else floor(held[0]))
         except InputRejected:
             trade = Tradeoff(context_tokens=(_length(before), _length(after)))
         return replace(trade, usd_per_h=usd_per_h).line
@@ -325,6 +330,11 @@ def _ranges(report: Mapping[str, object]) -> Mapping[str, object]:
     found = report["ranges"]
     assert isinstance(found, Mapping)
     return found
+
+
+def _let_in(config: ServingConfig, report: FitReport) -> int | None:
+    """Return how many requests platform and server take at once."""
+    return min((n for n in (config.concurrency, report.max_num_seqs) if n is not None), default=None)
 
 
 def _length(config: ServingConfig) -> int | None:

@@ -8,6 +8,7 @@ from typing import Any
 from agent.fit.cost.answer import OLD_DAYS, CostAnswer, age_days, why_no_input_price
 from agent.fit.cost.offers import Offer
 from agent.fit.speed.platform_start import StartThere
+from agent.fit.speed.price import price_change
 from agent.presentation.report.document import Table
 from agent.presentation.report.plain_text import text_table
 
@@ -61,12 +62,12 @@ def _one(row: Offer) -> str:
 
 
 def _plan(plan: Mapping[str, Any]) -> str:
-    before, after = (_usd(plan[f"cost_{end}_usd_per_h"]) for end in ("before", "after"))
+    hourly = price_change(plan["cost_before_usd_per_h"], plan["cost_after_usd_per_h"])
     per_token = tuple(plan[f"usd_per_million_output_tokens_{end}"] for end in ("before", "after"))
-    said = f"open plan {plan['id']}: {before} -> {after} USD/h"
+    said = f"open plan {plan['id']}: {hourly} USD/h"
     if per_token == (None, None):
         return said
-    return f"{said}, {_usd(per_token[0])} -> {_usd(per_token[1])} USD per million output tokens of one busy request"
+    return f"{said}, {price_change(*per_token)} USD per million output tokens of one busy request"
 
 
 def _row(row: Offer) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """What a plan does to the price of a token, from the speeds and prices that it was made with."""
 
 from agent.core.plan.plan import FitSummary, Plan
-from agent.fit.speed.price import usd_per_million_tokens
+from agent.fit.speed.price import price_change, told_apart, usd_per_million_tokens
 
 OF_WHAT = "USD per million output tokens of one busy request, computed"
 
@@ -22,8 +22,16 @@ def token_prices_text(plan: Plan) -> str:
     prices = token_prices(plan)
     if prices == (None, None):
         return ""
-    before, after = ("unknown" if price is None else f"{price:,.2f}" for price in prices)
-    return f"{after} {OF_WHAT}, as before" if before == after else f"{before} -> {after} {OF_WHAT}"
+    return f"{price_change(*prices)} {OF_WHAT}{', as before' if prices[0] == prices[1] else ''}"
+
+
+def hourly_cost_text(plan: Plan) -> str:
+    """Return the price of a running hour before and after, once where it does not change."""
+    prices = (plan.cost_before_usd_per_h, plan.cost_after_usd_per_h)
+    before, after = (text if text == "unknown" else f"{text} USD" for text in told_apart(*prices))
+    if prices[0] != prices[1]:
+        return f"{before} -> {after} per hour"
+    return after if prices[1] is None else f"{after} per hour, unchanged"
 
 
 def plan_costs(plan: Plan) -> dict[str, object]:

@@ -21,6 +21,7 @@ from agent.presentation.incident_title import incident_title
 from agent.presentation.measured import COMPUTED
 from agent.presentation.memory_bar import memory_lines
 from agent.presentation.phase_words import Tone
+from agent.presentation.plan_cost import hourly_cost_text
 from agent.presentation.plan_title import as_sentence, plan_title
 from agent.presentation.proof_text import PROOFS, proof_lines
 from agent.presentation.request_text import request_reason
@@ -188,9 +189,10 @@ def _plan(plan: Plan, prose: Callable[[str, int], str], code: Callable[[str, int
     blocks.append(
         section(f"*Before:* {prose(plan.fit_before.sentence, 600)}\n*After:* {prose(plan.fit_after.sentence, 600)}")
     )
-    cost = f"{_cost(plan.cost_before_usd_per_h)} → {_cost(plan.cost_after_usd_per_h)} per hour"
     reasons = f" ({prose('; '.join(plan.risk_reasons), 600)})" if plan.risk_reasons else ""
-    blocks.append(section(f"*Cost:* {cost}\n*Risk:* {plan.risk}{reasons}\n*Undo:* {prose(plan.undo, 600)}"))
+    blocks.append(
+        section(f"*Cost:* {hourly_cost_text(plan)}\n*Risk:* {plan.risk}{reasons}\n*Undo:* {prose(plan.undo, 600)}")
+    )
     if plan.takes_away:
         blocks.append(section(f"*Trade-off:* {prose(plan.takes_away, 300)}"))
     missing = f": {prose('; '.join(plan.proof_missing), 600)}" if plan.proof_missing else ""
@@ -365,7 +367,3 @@ def _replayed(incident: Incident) -> str:
 
 def _value(value: str | None) -> str:
     return "(absent)" if value is None else (value or "on")
-
-
-def _cost(usd: float | None) -> str:
-    return "unknown" if usd is None else f"{usd:.2f} USD"

@@ -13,7 +13,7 @@ from agent.core.text.safe_text import shortened, terminal
 from agent.presentation.evidence import field_source, place_of
 from agent.presentation.freeze_text import limit_lines
 from agent.presentation.measured import figure_words, judgement_text
-from agent.presentation.plan_cost import token_prices_text
+from agent.presentation.plan_cost import hourly_cost_text, token_prices_text
 from agent.presentation.plan_title import as_sentence, plan_title
 from agent.presentation.proof_text import proof_text
 from agent.presentation.request_text import request_reason, request_title
@@ -113,7 +113,7 @@ def plan_lines(plan: Plan, *, now: datetime, asked: bool) -> list[str]:
     said += _memory(plan)
     said += proof_text(plan)
     said += [f"    tradeoff {terminal(plan.takes_away)}"] if plan.takes_away else []
-    said.append(f"    cost     {_cost(plan.cost_before_usd_per_h, plan.cost_after_usd_per_h)}")
+    said.append(f"    cost     {hourly_cost_text(plan)}")
     said += [f"    tokens   {text}"] if (text := token_prices_text(plan)) else []
     if plan.decode_tokens_per_s is not None:
         said.append(f"    speed    about {plan.decode_tokens_per_s:,.1f} tokens/s for one request, computed")
@@ -142,12 +142,3 @@ def _by_hand(action: Action) -> list[str]:
 
 def _value(value: str | None) -> str:
     return "(absent)" if value is None else (terminal(value) or "on")
-
-
-def _cost(before: float | None, after: float | None) -> str:
-    """Return both prices, with as many digits as tell them apart."""
-    if before == after:
-        return "unknown" if after is None else f"{after:.2f} USD per hour, unchanged"
-    near = before is not None and after is not None and f"{before:.2f}" == f"{after:.2f}"
-    one, other = ("unknown" if usd is None else f"{usd:.{4 if near else 2}f} USD" for usd in (before, after))
-    return f"{one} -> {other} per hour"

@@ -32,7 +32,7 @@ def ruled_out(base: Setup, prober: Prober, too_dear: Sequence[Option]) -> RuledO
             return RuledOut(obstacle=obstacle, why=_TOLD[obstacle].format(**_figures(demand)))
     if _helps(base, Demand(images=False, host_bytes=demand.host_bytes)):
         return RuledOut(obstacle=Obstacle.CONTEXT, why="the stated needs fit one by one, but not together")
-    return _by_device(strongest_reports(base, prober, levers(base, demand)))
+    return _by_device(tuple(strongest_reports(base, prober, levers(base, demand))))
 
 
 _TOLD = {

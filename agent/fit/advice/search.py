@@ -185,15 +185,13 @@ def _looked_at(setup: Setup, chosen: Sequence[Lever], prober: Prober) -> Iterato
         yield SearchResult(setup=strongest, report=prober.report(strongest), certain=False)
 
 
-def strongest_reports(setup: Setup, prober: Prober, every: Sequence[Lever]) -> list[FitReport]:
+def strongest_reports(setup: Setup, prober: Prober, every: Sequence[Lever]) -> Iterator[FitReport]:
     """Reports with every lever at its strongest, one per utilisation that may be set; the present one first."""
     others = [lever for lever in every if lever.flag != "gpu_memory_utilization"]
     shares: list[list[Lever]] = [[], *([lever] for lever in every if lever.flag == "gpu_memory_utilization")]
-    reports = []
     for share in shares:
         usable = _usable(setup, (*others, *share))
-        reports.append(prober.report(_pull(setup, usable, [lever.strongest for lever in usable])))
-    return reports
+        yield prober.report(_pull(setup, usable, [lever.strongest for lever in usable]))
 
 
 def _pull(setup: Setup, chosen: Sequence[Lever], values: Sequence[object]) -> Setup:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agent.fit.speed.price import price_change
+
 _WORTH_A_WORD = 0.005
 """Share below which a loss is not said: half a percent of the context is no loss that anybody notices."""
 
@@ -19,6 +21,8 @@ class Tradeoff:
         context_tokens, users: (before, after); None is not known.
         tokens_per_s: The slow ends for one request; None is not known.
         usd_per_h: Prices of a running hour; None is not known.
+        let_in: Requests at once, (before, after), where a change lets in more of them; None is not known.
+        held: Requests of full length that the KV cache holds at once; None is not known.
         modality_share, model_share: Shares lost, 0 to 1.
     """
 
@@ -28,6 +32,8 @@ class Tradeoff:
     users: tuple[int | None, int | None] = (None, None)
     tokens_per_s: tuple[float | None, float | None] = (None, None)
     usd_per_h: tuple[float | None, float | None] = (None, None)
+    let_in: tuple[int | None, int | None] = (None, None)
+    held: int | None = None
     modality_share: float = 0.0
     model_share: float = 0.0
 
@@ -40,9 +46,10 @@ class Tradeoff:
 
     @property
     def line(self) -> str:
-        """One line for people; what did not change is left out, but for the price.
+        """One line for people; what did not change is left out, but for the price, which is said once.
 
-        Such as "loses images; 36 -> 5 tokens/s; 1.42 -> 1.42 USD/h".
+        Such as "loses images; 36 -> 5 tokens/s; 1.42 -> 2.84 USD/h". More requests than the KV cache holds are said to
+        wait rather than to lose nothing.
         """
         return "; ".join(self._parts())
 
@@ -64,10 +71,18 @@ class Tradeoff:
             yield f"{_speed(self.tokens_per_s[0])} -> {_speed(self.tokens_per_s[1])} tokens/s"
 
     def _parts(self) -> Iterator[str]:
-        yield from self.taken or ("loses nothing",)
+        waiting = self._waiting()
+        yield from self.taken or (() if waiting else ("loses nothing",))
+        if waiting:
+            yield waiting
         if self.usd_per_h != (None, None):
-            old, new = (f"{usd:.2f}" if usd is not None else "unknown" for usd in self.usd_per_h)
-            yield f"{old} -> {new} USD/h"
+            yield f"{price_change(*self.usd_per_h)} USD/h"
+
+    def _waiting(self) -> str:
+        before, after = self.let_in
+        if after is None or self.held is None or after <= max(before or 0, self.held):
+            return ""
+        return f"{after} requests at once are let in, the KV cache holds {self.held} of full length: the others wait"
 
 
 def _share(before: float | None, after: float | None) -> float:

@@ -17,6 +17,9 @@ _OVERLAPPING_METHODS = frozenset({
 })  # fmt: skip
 """Methods that leave asynchronous scheduling on: vllm/config/speculative.py 38-72, config/vllm.py 1598, 0.32.0."""
 
+_WITH_OUTPUTS = ("nvidia-rtx-", "nvidia-quadro-", "amd-rx-", "amd-strix-")
+"""Cards and chips that a screen can be plugged into."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Effective:
@@ -172,3 +175,20 @@ def _item_tokens(model: ModelFacts, flags: Flags) -> int:
     if model.audio is not None and tower_is_built(TensorGroup.AUDIO, model.audio, flags):
         largest = max(largest, model.audio.tokens_per_item)
     return largest
+
+
+def assumptions_of(
+    model: ModelFacts, rules: VersionRules, run: Effective, flags: Flags, notes: tuple[str, ...], *, device: str
+) -> tuple[str, ...]:
+    """Everything a reader must believe for the figures to hold, each once, the weightiest first."""
+    alone = "nothing else uses the device" + (", no screen either" if device.startswith(_WITH_OUTPUTS) else "")
+    findings = [*notes, *model.assumptions, *rules.assumptions, alone]
+    if flags.max_model_len is None:
+        findings.append(f"max_model_len was not given: the model's own {run.max_model_len}")
+    if flags.max_num_batched_tokens is None:
+        findings.append(f"max_num_batched_tokens was not given: {run.max_num_batched_tokens} by default")
+    if flags.max_num_seqs is None:
+        findings.append(f"max_num_seqs was not given: {run.max_num_seqs} by default")
+    if flags.gpu_memory_utilization is None:
+        findings.append(f"gpu_memory_utilization was not given: {run.utilisation} by default")
+    return tuple(dict.fromkeys(findings))

@@ -45,10 +45,11 @@ def decide(steps: Sequence[Step], verdict: Verdict) -> Outcome:
         False with the first step that even the optimistic end fails; None where only the pessimistic end fails or
         something is not modelled; True where every step passes at the pessimistic end.
     """
+    needs = [step.need for step in steps]
     required = Bounds(
-        low=max(step.need.low for step in steps),
-        best=max(step.need.best for step in steps),
-        high=max(step.need.high for step in steps),
+        low=max([need.low for need in needs]),
+        best=max([need.best for need in needs]),
+        high=max([need.high for need in needs]),
     )
     failed = next((step for step in steps if step.margin.high < 0), None)
     doubtful = next((step for step in steps if step.margin.low < 0), None)

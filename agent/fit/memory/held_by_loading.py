@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agent.fit.bounds import GIB, Bounds
 from agent.fit.flags.flags import Flags
+from agent.fit.memory.weights import WeightPlan
 from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts
 
 _SLEEP = "enable-sleep-mode"
@@ -14,20 +17,23 @@ _SURPLUS = Bounds(low=0, best=0, high=7 * GIB // 10)
 _NONE = Bounds.exactly(0)
 
 
-def flags_counted(model: ModelFacts, flags: Flags) -> frozenset[str]:
-    """Sleep mode, where loading gives nothing back to its pool.
+def flags_counted(flags: Flags) -> frozenset[str]:
+    """Sleep mode, but where weights are quantised while loading."""
+    return frozenset() if flags.quantization else frozenset({_SLEEP})
 
-    What is given back is taken for free and becomes part of the cache: Gemma 4 12B, whose output head of 1.88 GiB is
-    built before it is tied, was given 13.77 GiB on an A10 where 10.03 are left without sleep mode, and died (0.26.0).
+
+def sleep_surplus(model: ModelFacts, flags: Flags, plan: WeightPlan) -> Bounds:
+    """How much larger or smaller sleep mode may make the cache, bytes per device (a pair of start-ups of 0.11.0).
+
+    What loading gives back is taken for free and becomes part of the cache: Gemma 4 12B, whose output head of 1.88 GiB
+    is built before it is tied, was given 13.77 GiB on an A10 where 10.03 are left without it, and died (0.26.0).
     Kernels that repack weights give back too.
     """
-    gives_back = model.head_built_before_tying or model.quant.scheme not in _KEPT_AS_LOADED
-    return frozenset() if gives_back or flags.quantization else frozenset({_SLEEP})
-
-
-def sleep_surplus(flags: Flags) -> Bounds:
-    """What sleep mode may take beyond its weights, bytes per device (a pair of start-ups of 0.11.0)."""
-    return _SURPLUS if any(other.name == _SLEEP for other in flags.others) else _NONE
+    if not any(other.name == _SLEEP for other in flags.others):
+        return _NONE
+    repacked = 0 if model.quant.scheme in _KEPT_AS_LOADED else plan.loaded.high
+    given_back = plan.transient_bytes + repacked
+    return replace(_SURPLUS, low=-given_back, high=_SURPLUS.high + given_back)
 
 
 def loaders_copy(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, weights: Bounds) -> Bounds:

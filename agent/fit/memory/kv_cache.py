@@ -41,6 +41,44 @@ class LayerCache:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Claims:
+    """Blocks that a request claims.
+
+    Attributes:
+        fixed: At any length.
+        grows: What grows with it: (block tables, tokens of a block, most tokens kept).
+    """
+
+    fixed: int
+    grows: tuple[tuple[int, int, int], ...]
+
+    def blocks(self, length: int) -> int:
+        """Blocks of a request of ``length`` tokens."""
+        need = self.fixed
+        for tables, block, kept in self.grows:
+            need += tables * -(-min(length, kept) // block)
+        return need
+
+    def longest(self, blocks: int, most: int) -> int:
+        """Longest context of one request in ``blocks``, at most ``most`` tokens; 0 if not even one token fits."""
+        step = gcd(*(block for _, block, _ in self.grows)) or 1  # within a step of all kinds the claim stays the same
+        grows, low, high = self.grows, 0, -(-most // step)
+        for tables, block, kept in grows:
+            if kept >= most:  # its blocks alone leave room for no more
+                high = min(high, max(0, (blocks - self.fixed) // tables * block // step))
+        while low < high:
+            middle = (low + high + 1) // 2
+            length, need = min(middle * step, most), self.fixed
+            for tables, block, kept in grows:
+                need += tables * -(-min(length, kept) // block)
+            if need <= blocks:
+                low = middle
+            else:
+                high = middle - 1
+        return min(low * step, most)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class KvLayout:
     """How one block id is laid out over the layers of one device.
 
@@ -80,39 +118,17 @@ class KvLayout:
         )
         return replace(self, caches=tuple(caches))
 
-    def blocks_per_request(self, length: int, in_flight_tokens: int, *, spare_states: int = 0) -> int:
-        """Blocks that one request of ``length`` tokens claims.
+    def claims(self, in_flight_tokens: int, spare_states: int = 0) -> Claims:
+        """What one request claims, whatever its length.
 
         Args:
-            length: Context, tokens.
             in_flight_tokens: Tokens scheduled and not yet settled; sliding windows keep them.
             spare_states: Further state blocks of recurrent layers (1 with prefix caching, plus speculative ones).
 
+        Returns:
+            Cross attention claims the tokens of the encoder however short the request is.
+
         Source: vllm/v1/kv_cache_interface.py max_admission_blocks_per_request, version 0.32.0, read 2026-11-21.
-        """
-        fixed, grows = self._claims(in_flight_tokens, spare_states)
-        return fixed + sum(tables * -(-min(length, most) // block) for tables, block, most in grows)
-
-    def longest(self, blocks: int, most: int, in_flight_tokens: int, *, spare_states: int = 0) -> int:
-        """Longest context of one request in ``blocks``, at most ``most`` tokens; 0 if not even one token fits."""
-        fixed, grows = self._claims(in_flight_tokens, spare_states)
-        step = gcd(*(block for _, block, _ in grows)) or 1  # within a step of all kinds the claim stays the same
-        low, high = 0, -(-most // step)
-        while low < high:
-            middle = (low + high + 1) // 2
-            length, need = min(middle * step, most), fixed
-            for tables, block, kept in grows:
-                need += tables * -(-min(length, kept) // block)
-            if need <= blocks:
-                low = middle
-            else:
-                high = middle - 1
-        return min(low * step, most)
-
-    def _claims(self, in_flight_tokens: int, spare_states: int) -> tuple[int, list[tuple[int, int, int]]]:
-        """Blocks of a request of any length, and what grows with it: (tables, tokens of a block, most tokens kept).
-
-        Cross attention claims the tokens of the encoder however short the request is.
         """
         fixed, grows = 0, []
         for cache in self.caches:
@@ -126,7 +142,7 @@ class KvLayout:
                 grows.append((tables, cache.block_tokens, cache.window_tokens - 1 + in_flight_tokens))
             else:
                 grows.append((tables, cache.block_tokens, maxsize))
-        return fixed, grows
+        return Claims(fixed=fixed, grows=tuple(grows))
 
 
 PLAIN_CACHES = frozenset({None, "auto", "bfloat16", "bf16", "float16", "fp16", "half"})

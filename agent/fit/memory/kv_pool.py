@@ -67,11 +67,12 @@ def fill_pool(
     reserved = one if rules.reserves_null_block else 0
     flight = run.batches_in_flight * run.max_num_batched_tokens
     spare = spare_states(flags, rules)
-    longest = layout.longest(max(0, held.best - reserved) // one, run.max_model_len, flight, spare_states=spare)
+    claims = layout.claims(flight, spare)
+    longest = claims.longest(max(0, held.best - reserved) // one, run.max_model_len)
     length = max(1, longest) if run.auto_length else run.max_model_len
-    need = layout.blocks_per_request(length, flight, spare_states=spare)
+    need = claims.blocks(length)
 
-    wanted = layout.blocks_per_request(needs.context_tokens or length, flight, spare_states=spare) * needs.users
+    wanted = claims.blocks(needs.context_tokens or length) * needs.users
 
     def tokens(count: int) -> int:
         if rules.tokens_from_concurrency:
@@ -80,7 +81,7 @@ def fill_pool(
 
     def capacity(count: int) -> int:
         whole, rest = divmod(count, need)
-        return whole * length + layout.longest(rest, length, flight, spare_states=spare)
+        return whole * length + claims.longest(rest, length)
 
     return Pool(
         kv_bytes=held,

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from agent.fit.bounds import GIB, Bounds
 from agent.fit.flags.flags import Flags
-from agent.fit.memory.batch import Effective
+from agent.fit.memory.batch import Effective, assumptions_of
 from agent.fit.memory.fit_verdict import Step, decide
 from agent.fit.memory.kv_cache import CPU_BLOCK_TOKENS, cache_bytes_per_element, plan_layout
 from agent.fit.memory.kv_pool import fill_pool
-from agent.fit.memory.support import Verdict, assumptions_of
+from agent.fit.memory.support import Verdict
 from agent.fit.memory.weights import plan_weights
 from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts
 from agent.fit.needs import Needs

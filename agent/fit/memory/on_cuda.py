@@ -8,7 +8,8 @@ from math import ceil
 
 from agent.fit.bounds import GIB, Bounds, independent_sum
 from agent.fit.flags.flags import Flags
-from agent.fit.memory.batch import Effective
+from agent.fit.memory.batch import Effective, assumptions_of
+from agent.fit.memory.connector import staged_bytes
 from agent.fit.memory.fit_verdict import Step, decide
 from agent.fit.memory.held_by_kernels import as_kernels_hold_it
 from agent.fit.memory.held_by_loading import loaders_copy, sleep_surplus
@@ -27,10 +28,11 @@ from agent.fit.memory.overheads import (
     is_assisted,
     is_counted,
     non_torch,
+    replicas,
     sampler_most,
     sampler_warm_up,
 )
-from agent.fit.memory.support import Verdict, assumptions_of
+from agent.fit.memory.support import Verdict
 from agent.fit.memory.weights import WeightPlan, plan_weights
 from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, AttentionKind, ModelFacts
 from agent.fit.needs import Needs
@@ -194,14 +196,14 @@ def _terms(
     low, best, high = (ceil(part * run.utilisation) for part in (total.low, total.best, total.high))
     return Terms(
         total=total,
-        context=_context(accelerator, flags, rules),
+        context=_context(model, accelerator, flags, rules),
         weights=weights,
         transient=_transient(model, held, plan, flags, rules),
         activations=activations,
-        non_torch=non_torch(accelerator, flags) + kernels,
+        non_torch=non_torch(accelerator, flags, shares=_shares_experts(model, flags)) + kernels + staged_bytes(flags),
         graphs=with_adapters(graphs, flags),
         draft=draft_allowance(flags, assisted=assisted, counted=draft is not None or is_counted(model, flags))
-        + sleep_surplus(flags),
+        + sleep_surplus(model, flags, plan),
         applied=_applied(accelerator, with_adapters(graph_estimate(model, flags, run), flags), rules),
         budget=Bounds(low=low, best=best, high=high),
         given_pool=flags.kv_cache_memory_bytes,
@@ -224,12 +226,21 @@ def _transient(model: ModelFacts, held: ModelFacts, plan: WeightPlan, flags: Fla
     return Bounds(low=plan.transient_bytes, best=plan.transient_bytes, high=high)
 
 
-def _context(accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules) -> Bounds:
-    """Before 0.8 the budget paid for what grew since the device was set up, which the context may precede."""
-    context = (
-        accelerator.context_bytes + accelerator.peer_context_bytes if flags.world > 1 else accelerator.context_bytes
-    )
+def _context(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules) -> Bounds:
+    """Before 0.8 the budget paid for what grew since the device was set up, which the context may precede.
+
+    Replicas that share experts set up groups of their own, outside the budget: 2.3 GiB were in use beside it on L4s
+    where each of four replicas holds a part (0.29.0).
+    """
+    shares = _shares_experts(model, flags)
+    peers = accelerator.peer_context_bytes if shares or flags.world > 1 else Bounds.exactly(0)
+    groups = Bounds(low=0, best=0, high=3 * GIB // 2) if shares else Bounds.exactly(0)
+    context = accelerator.context_bytes + peers + groups
     return replace(context, low=0) if rules.is_unread else context
+
+
+def _shares_experts(model: ModelFacts, flags: Flags) -> bool:
+    return replicas(model, flags) > 1
 
 
 def _samples_beyond_profile(model: ModelFacts, rules: VersionRules) -> bool:

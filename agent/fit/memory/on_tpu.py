@@ -7,10 +7,10 @@ from typing import TypedDict
 
 from agent.fit.bounds import GIB, Bounds, independent_sum
 from agent.fit.flags.flags import Flags
-from agent.fit.memory.batch import Effective
+from agent.fit.memory.batch import Effective, assumptions_of
 from agent.fit.memory.fit_verdict import Step, decide
 from agent.fit.memory.kv_cache import cache_bytes_per_element, own_mtp
-from agent.fit.memory.support import Verdict, assumptions_of
+from agent.fit.memory.support import Verdict
 from agent.fit.memory.weights import device_tensors, plan_weights
 from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts, TensorGroup
 from agent.fit.needs import Needs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from agent.fit.bounds import GIB, MIB, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
@@ -39,6 +41,11 @@ _GRAPH_LAYERS = 32
 
 _FLASH_2_LAYERS = 36
 """Depth of the models whose FlashAttention 2 buffers were recorded."""
+
+_PROCESSOR = "mm-processor-kwargs"
+_OF_PROCESSOR = frozenset({"max_pixels", "min_pixels", "fps", "use_fast"})
+_PIXELS_PER_TOKEN = 28 * 28
+"""The least that a token of Qwen's towers stands for: 2 x 2 patches of 14 pixels."""
 
 _DRAFTLESS = frozenset({"ngram", "ngram_gpu", "suffix"})
 _NONE = Bounds.exactly(0)
@@ -81,22 +88,35 @@ def activation_peak(
         for layer in model.layers
     )
     forward = 4 * batch * widest * 2 // flags.tp
+    gathered = (replicas(model, flags) - 1) * forward
     if rules.is_v0:
         return profile_peak(forward, min(run.max_num_seqs, batch) * model.vocab, flags, rules)
     sampler = int(SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
     encoder = _encoder(model, flags, run)
     best = max(forward, sampler, encoder) + GIB // 10
     least = _SURE if flags.max_num_seqs is not None else 0.35
-    low, high = int(max(max(forward, sampler) * least, encoder * _SURE_OF_ENCODER)), int(best * 1.2) + 2 * GIB // 5
+    sure_of_encoder = 0 if flags.untyped(_PROCESSOR) is not None else _SURE_OF_ENCODER
+    low, high = int(max(max(forward, sampler) * least, encoder * sure_of_encoder)), int(best * 1.2) + 2 * GIB // 5
     if plain_sampling:
         logits = PLAIN_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab
-        low = min(low, int(max(forward, logits, encoder) * _SURE))
+        low = min(low, int(max(forward, logits, encoder if sure_of_encoder else 0) * _SURE))
     if rules.native_sampler:
         sorting = int(SORTED_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
         best, high = max(best, sorting), max(high, sorting + GIB // 5)
         if flags.max_num_seqs is None:
-            low = min(low, int(max(forward * least, encoder * _SURE_OF_ENCODER)))
-    return Bounds(low=low, best=best, high=high)
+            low = min(low, int(max(forward * least, encoder * sure_of_encoder)))
+    return Bounds(low=low, best=best + gathered, high=high + gathered)
+
+
+def replicas(model: ModelFacts, flags: Flags) -> int:
+    """Replicas whose batches meet at the experts, which all of them share.
+
+    Four of Qwen 3 30B-A3B left 6.0 GiB of an L4, 7.6 are counted without what they gather (0.29.0).
+
+    Source: FusedMoEParallelConfig and AllGatherReduceScatter in vllm/model_executor/layers/fused_moe/config.py and
+    vllm/distributed/device_communicators/all2all.py of 0.33.0, read 2026-11-26.
+    """
+    return (flags.data_parallel_size or 1) if any(layer.experts for layer in model.layers) else 1
 
 
 def sampler_most(model: ModelFacts, run: Effective) -> int:
@@ -168,7 +188,7 @@ _SECOND_MACHINE = Bounds(low=0, best=8 * GIB, high=8 * GIB)
 """What two machines that share their memory with the device took beyond one."""
 
 
-def non_torch(accelerator: AcceleratorFacts, flags: Flags) -> Bounds:
+def non_torch(accelerator: AcceleratorFacts, flags: Flags, *, shares: bool = False) -> Bounds:
     """Libraries' own memory that grows while starting: cuBLAS, attention workspaces, NCCL buffers with TP.
 
     Where host and device share their memory, the host's own growth is counted too (two start-ups alike but for the
@@ -177,17 +197,32 @@ def non_torch(accelerator: AcceleratorFacts, flags: Flags) -> Bounds:
     counted alike, for whose second machine nothing was seen.
 
     On ROCm two recorded start-ups of Radeons (vLLM 0.10.2 and 0.16) leave 0.9 and 2.5 GiB that CUDA does not take, one
-    of an MI300X 4.3 (0.11.0rc2), and two MI300X under Ray 7.1 each.
+    of an MI300X 4.3 (0.11.0rc2), and two MI300X under Ray 7.1 each. Replicas that share experts talk as ranks do.
     """
     if accelerator.kind is AcceleratorKind.ROCM:
         is_large = accelerator.total_bytes is not None and accelerator.total_bytes.best > _LARGEST_RADEON
         alone = Bounds(low=GIB // 16, best=GIB, high=int((6.0 if is_large else 2.8) * GIB))
-        if flags.tp == 1:
+        if flags.tp == 1 and not shares:
             return alone
         return alone + accelerator.peer_bytes + (_BESIDE_RCCL if is_large else _NONE)
     alone = Bounds(low=GIB // 50, best=GIB // 4, high=GIB // 2 + (6 * GIB if accelerator.unified else 0))
-    peers = accelerator.peer_bytes if flags.tp > 1 else _NONE
+    peers = accelerator.peer_bytes if flags.tp > 1 or shares else _NONE
     return alone + peers + (_SECOND_MACHINE if accelerator.unified and flags.world > 1 else _NONE)
+
+
+def items_counted(model: ModelFacts, flags: Flags) -> frozenset[str]:
+    """The flag that limits the size of images, where it makes them no larger than the tower's largest.
+
+    A smaller image takes less to profile; what remains is the rest of the run.
+    """
+    try:
+        asked = json.loads(flags.untyped(_PROCESSOR) or "{}")
+    except ValueError:
+        return frozenset()
+    most = model.vision.image_tokens * _PIXELS_PER_TOKEN if model.vision is not None else 0
+    sizes = [asked[key] for key in ("max_pixels", "min_pixels") if key in asked] if isinstance(asked, dict) else [None]
+    small = all(isinstance(size, int) and size <= most for size in sizes)
+    return frozenset({_PROCESSOR}) if small and asked.keys() <= _OF_PROCESSOR else frozenset()
 
 
 def is_counted(model: ModelFacts, flags: Flags) -> bool:

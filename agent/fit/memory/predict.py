@@ -9,6 +9,7 @@ from agent.fit.memory.batch import Effective, effective
 from agent.fit.memory.on_cpu import predict_on_cpu
 from agent.fit.memory.on_cuda import predict_on_cuda
 from agent.fit.memory.on_tpu import predict_on_tpu
+from agent.fit.memory.rope_flags import stretched
 from agent.fit.memory.support import check_shape, judge
 from agent.fit.memory.v0_engine import served_by
 from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts
@@ -57,6 +58,7 @@ def predict(
     if _stores_cache_type(model, accelerator, flags, rules):
         flags = replace(flags, kv_cache_dtype="fp8")
         model = replace(model, assumptions=(*model.assumptions, "the KV cache is fp8, as the checkpoint's config asks"))
+    model = stretched(model, flags)
     run: Effective = effective(model, accelerator, flags, rules)
     verdict = judge(model, accelerator, flags, rules, run, count=count, draft=draft, needs=needs or Needs())
     return _WORLDS[accelerator.kind](

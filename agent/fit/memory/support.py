@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from agent.errors import InputRejected
 from agent.fit.flags.flags import Flags
-from agent.fit.memory import held_by_loading, lora
+from agent.fit.memory import connector, held_by_loading, lora, rope_flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.held_by_kernels import beside_narrow_experts, is_counted_while_loading
 from agent.fit.memory.kv_cache import BYTE_CACHES, PLAIN_CACHES
-from agent.fit.memory.overheads import is_counted
+from agent.fit.memory.overheads import is_counted, items_counted, replicas
 from agent.fit.memory.v0_engine import of_v0_engine
 from agent.fit.memory.weights import tower_is_built
 from agent.fit.model_and_hardware import (
@@ -35,11 +36,9 @@ _WORKSTATION = (12, 0)
 _NOT_ON_TPU = frozenset({AttentionKind.RECURRENT, AttentionKind.LATENT, AttentionKind.CROSS})
 _CACHES = PLAIN_CACHES | BYTE_CACHES | {"float32"}
 _DTYPES = frozenset({None, "auto", "bfloat16", "bf16", "float16", "fp16", "half"})
+_PLAIN_EXCHANGES = frozenset({None, "naive", "allgather_reducescatter"})
 _KERNEL_BLOCK = 16
 """Blocks are multiples of it on CUDA: vllm/v1/attention/backends/{flash,triton}_attn.py of 0.32, read 2026-11-21."""
-
-_WITH_OUTPUTS = ("nvidia-rtx-", "nvidia-quadro-", "amd-rx-", "amd-strix-")
-"""Cards and chips that a screen can be plugged into."""
 
 _UNNAMED = {
     True: ("layers beside the decoder have a name that tells no tower: they may be loaded still",),
@@ -132,7 +131,7 @@ def judge(
         unread = rules.assumptions or not (rules.asked or rules.version).endswith(".0")  # .1 may be a build on the way
         place = findings.doubts if unread else findings.refusals
         place.append(f"{model.architecture} needs vLLM {model.min_vllm} or newer")
-    _judge_lengths(model, run, needs, findings)
+    _judge_lengths(model, run, needs, findings, stretches=rope_flags.stretches(flags))
     _judge_item(rules, run, findings)
     quantises = model.quant.scheme == "bf16" and flags.quantization not in {None, "auto", "none"}
     if quantises and not is_counted_while_loading(model, accelerator, flags):
@@ -234,11 +233,12 @@ def _judge_dated(
     findings.left_out.extend(left_out)
 
 
-def _judge_lengths(model: ModelFacts, run: Effective, needs: Needs, findings: _Findings) -> None:
+def _judge_lengths(
+    model: ModelFacts, run: Effective, needs: Needs, findings: _Findings, *, stretches: bool = False
+) -> None:
     if run.max_model_len > model.max_position:
-        findings.refusals.append(
-            f"max_model_len {run.max_model_len} is over the model's {model.max_position} positions"
-        )
+        place = findings.doubts if stretches else findings.refusals
+        place.append(f"max_model_len {run.max_model_len} is over the model's {model.max_position} positions")
     if not run.chunked and run.max_num_batched_tokens < run.max_model_len:
         findings.refusals.append("without chunked prefill max_num_batched_tokens must reach max_model_len")
     if (batch := run.max_num_batched_tokens) < run.max_num_seqs:
@@ -347,7 +347,10 @@ def _judge_flags(
     *,
     draft: ModelFacts | None,
 ) -> None:
-    on_gpu = held_by_loading.flags_counted(model, flags) | lora.flags_counted(model, flags, rules)
+    on_gpu = held_by_loading.flags_counted(flags) | lora.flags_counted(model, flags, rules)
+    on_gpu |= (
+        rope_flags.flags_counted(flags) | connector.flags_counted(model, flags, rules) | items_counted(model, flags)
+    )
     counted = rules.harmless_flags | (on_gpu if accelerator.is_gpu else frozenset())
     for other in flags.others:
         if other.name not in counted and other.name.removeprefix("no-") not in counted:
@@ -373,28 +376,13 @@ def _judge_flags(
         place.append("from vLLM 0.10 on --limit-mm-per-prompt takes JSON alone, such as '{\"image\": 0}'")
     if flags.dtype not in _DTYPES:
         findings.doubts.append(f"weights in {flags.dtype} are not modelled")
-    if (flags.data_parallel_size or 1) > 1 and any(layer.experts for layer in model.layers):
-        findings.doubts.append("experts over data-parallel ranks are not modelled")
+    exchange = flags.untyped("all2all-backend")
+    if replicas(model, flags) > 1 and exchange not in _PLAIN_EXCHANGES:
+        findings.left_out.append(f"the buffers of {exchange}, by which replicas exchange tokens, are not modelled")
     if flags.pp > 1:
         findings.notes.append("pipeline stages are taken as even; the first one, with embedding and towers, is shown")
 
 
+@lru_cache(maxsize=256)
 def _older(version: str, floor: str) -> bool:
     return tuple(map(int, version.split("."))) < tuple(map(int, floor.split(".")))
-
-
-def assumptions_of(
-    model: ModelFacts, rules: VersionRules, run: Effective, flags: Flags, notes: tuple[str, ...], *, device: str
-) -> tuple[str, ...]:
-    """Everything a reader must believe for the figures to hold, each once, the weightiest first."""
-    alone = "nothing else uses the device" + (", no screen either" if device.startswith(_WITH_OUTPUTS) else "")
-    findings = [*notes, *model.assumptions, *rules.assumptions, alone]
-    if flags.max_model_len is None:
-        findings.append(f"max_model_len was not given: the model's own {run.max_model_len}")
-    if flags.max_num_batched_tokens is None:
-        findings.append(f"max_num_batched_tokens was not given: {run.max_num_batched_tokens} by default")
-    if flags.max_num_seqs is None:
-        findings.append(f"max_num_seqs was not given: {run.max_num_seqs} by default")
-    if flags.gpu_memory_utilization is None:
-        findings.append(f"gpu_memory_utilization was not given: {run.utilisation} by default")
-    return tuple(dict.fromkeys(findings))

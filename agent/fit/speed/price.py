@@ -95,6 +95,21 @@ def find_shapes(
     return tuple(sorted(fitting, key=lambda shape: shape.count))
 
 
+def told_apart(before: float | None, after: float | None) -> tuple[str, str]:
+    """Two prices with as many digits as tell them apart, two at least; "unknown" where there is none."""
+    digits = 2
+    if before is not None and after is not None and before != after:
+        digits = next((n for n in (2, 4) if f"{before:.{n}f}" != f"{after:.{n}f}"), 6)
+    one, other = ("unknown" if usd is None else f"{usd:,.{digits}f}" for usd in (before, after))
+    return one, other
+
+
+def price_change(before: float | None, after: float | None) -> str:
+    """Both prices where they differ, "1.42 -> 2.84"; else the one, "1.42"."""
+    one, other = told_apart(before, after)
+    return other if before == after else f"{one} -> {other}"
+
+
 def usd_per_million_tokens(usd_per_h: float | None, tokens_per_s: float | None) -> float | None:
     """Price of a million generated tokens on a busy server.
 

@@ -283,6 +283,27 @@ def test_what_a_change_takes_away_names_losses_speed_and_the_given_prices(servic
     assert line.endswith(" tokens/s; 1.42 -> 2.84 USD/h")
 
 
+def test_more_requests_than_the_cache_holds_are_said_to_wait(services: Services) -> None:
+    """By the server's flag and by the platform's setting; what is not stated lets in no more than before."""
+    fits = read_capacity(services)
+    flags = ("--max-model-len", "16384", "--language-model-only", "--cpu-offload-gb", "6")
+    few = config(*flags, "--max-num-seqs", "2", "--max-num-batched-tokens", "1024")
+    many = few.with_(args=tuple("64" if word == "2" else word for word in few.args))
+
+    def line(before: ServingConfig, after: ServingConfig) -> str:
+        return fits.takes_away("s", before, after, usd_per_h=(None, None))
+
+    assert fits.assess("s", many).fits is True
+    held = re.search(
+        r"^64 requests at once are let in, the KV cache holds (\d+) of full length: .* wait$", line(few, many)
+    )
+    assert held is not None, line(few, many)
+    assert int(held[1]) < 64
+    assert "let in" not in line(many, few)
+    assert line(many.with_(concurrency=1), many.with_(concurrency=64)) == line(few, many)
+    assert line(few, few) == "loses nothing"
+
+
 def test_of_an_unknown_model_context_and_price_are_known(services: Services) -> None:
     """Nothing is made up."""
     before, after = (config("--max-model-len", n, model="org/unknown") for n in ("131072", "32640"))

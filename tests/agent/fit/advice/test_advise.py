@@ -128,9 +128,7 @@ def test_what_is_taken_away_is_one_line():
     """Losses, speed and price; what did not change is left out but for the price."""
     options = ask(QAT_31B, "nvidia-l4", "--max-model-len 8192", platform="cloud_run").options
     line = next(option.tradeoff.line for option in options if option.flags.language_model_only)
-    assert re.fullmatch(
-        r"loses images; 8,192 -> [\d,]+ tokens of context; [\d.]+ -> [\d.]+ tokens/s; 1.42 -> 1.42 USD/h", line
-    )
+    assert re.fullmatch(r"loses images; 8,192 -> [\d,]+ tokens of context; [\d.]+ -> [\d.]+ tokens/s; 1.42 USD/h", line)
 
 
 SHORTENED = [

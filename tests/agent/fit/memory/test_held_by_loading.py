@@ -21,12 +21,24 @@ def test_sleep_mode_is_answered_where_loading_gives_nothing_back(ask):
     [
         pytest.param(GEMMA, "--max-model-len 16384", id="a-head-that-is-built-before-it-is-tied"),
         pytest.param("Qwen/Qwen3-8B-AWQ", "--max-model-len 16384", id="weights-that-are-repacked"),
-        pytest.param("Qwen/Qwen3-8B", "--max-model-len 8192 --quantization fp8", id="quantised-while-loading"),
     ],
 )
-def test_sleep_mode_is_cannot_tell_where_loading_gives_memory_back(ask, model, flags):
+def test_what_loading_gives_back_may_become_part_of_the_cache_in_sleep_mode(ask, model, flags):
     """Gemma 4 12B was given 13.77 GiB on an A10 where 10.03 are left without sleep mode, and died (0.26.0)."""
-    report = ask(model, "nvidia-l40s", f"{flags} --enable-sleep-mode", vllm="0.26.0")
+    full, half = (
+        ask(model, "nvidia-l40s", f"{flags} --gpu-memory-utilization {share} --enable-sleep-mode", vllm="0.26.0")
+        for share in (0.92, 0.6)
+    )
+    assert (full.fits, half.fits) == (None, True)
+    assert full.kv_cache_bytes.high - full.kv_cache_bytes.best > full.weights_bytes.best / 2
+    on_a10 = ask(GEMMA, "nvidia-a10", "--max-model-len 16384 --enable-sleep-mode", vllm="0.26.0")
+    assert on_a10.fits is None
+    assert on_a10.kv_cache_bytes.low < 10.03 * 2**30 < 13.77 * 2**30 < on_a10.kv_cache_bytes.high
+
+
+def test_sleep_mode_is_cannot_tell_where_weights_are_quantised_while_loading(ask):
+    flags = "--max-model-len 8192 --quantization fp8 --enable-sleep-mode"
+    report = ask("Qwen/Qwen3-8B", "nvidia-l40s", flags, vllm="0.26.0")
     assert report.fits is None
     assert any("enable-sleep-mode" in told for told in report.assumptions)
 

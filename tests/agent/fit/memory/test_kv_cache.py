@@ -72,20 +72,20 @@ def test_gemma_4_blocks_have_the_published_bytes(catalogue, size, tp, bytes_per_
 def test_an_fp8_cache_halves_a_block_and_changes_no_count(catalogue):
     bf16, fp8 = layout_of(catalogue, "google/gemma-4-31B-it"), layout_of(catalogue, "google/gemma-4-31B-it", width=1)
     assert bf16.bytes_per_block == 2 * fp8.bytes_per_block
-    assert bf16.blocks_per_request(32768, 8192) == fp8.blocks_per_request(32768, 8192)
+    assert bf16.claims(8192).blocks(32768) == fp8.claims(8192).blocks(32768)
 
 
 def test_without_the_hybrid_manager_every_layer_keeps_every_token(catalogue):
     hybrid = layout_of(catalogue, "google/gemma-4-31B-it")
     flat = layout_of(catalogue, "google/gemma-4-31B-it", "--disable-hybrid-kv-cache-manager")
-    need = [each.blocks_per_request(131_072, 2048) * each.bytes_per_block for each in (hybrid, flat)]
+    need = [each.claims(2048).blocks(131_072) * each.bytes_per_block for each in (hybrid, flat)]
     assert flat.groups == 1
     assert need[1] > 3 * need[0]
 
 
 def test_only_full_layers_cost_with_context(catalogue):
     layout = layout_of(catalogue, "google/gemma-4-31B-it")
-    more = layout.blocks_per_request(262_144, 2048) - layout.blocks_per_request(131_072, 2048)
+    more = layout.claims(2048).blocks(262_144) - layout.claims(2048).blocks(131_072)
     assert more == 131_072 // 32
 
 
@@ -93,7 +93,7 @@ def test_a_held_back_block_explains_the_cpu_logs_estimate(catalogue):
     """A Llama with 32 KiB a token printed 32,640 as the longest context in 1 GiB: 256 blocks of 128, less one."""
     cache = LayerCache(kind=AttentionKind.FULL, layers=1, block_tokens=128, page_bytes=GIB // 256)
     layout = KvLayout(caches=(cache,), group_layers=1, bytes_per_block=GIB // 256)
-    assert layout.longest(256 - 1, 131_072, 4096) == 32_640
+    assert layout.claims(4096).longest(256 - 1, 131_072) == 32_640
 
 
 @pytest.mark.parametrize(
@@ -186,9 +186,9 @@ def test_the_longest_context_is_the_last_that_fits(blocks, flight, most):
         LayerCache(kind=AttentionKind.SLIDING, layers=50, block_tokens=16, page_bytes=64, window_tokens=1024),
     )
     layout = KvLayout(caches=caches, group_layers=10, bytes_per_block=640)
-    longest = layout.longest(blocks, most, flight)
-    assert longest == 0 or layout.blocks_per_request(longest, flight) <= blocks
-    assert longest == most or layout.blocks_per_request(longest + 1, flight) > blocks
+    longest = layout.claims(flight).longest(blocks, most)
+    assert longest == 0 or layout.claims(flight).blocks(longest) <= blocks
+    assert longest == most or layout.claims(flight).blocks(longest + 1) > blocks
 
 
 def test_cross_attention_claims_the_encoders_tokens_beside_the_decoders(ask):

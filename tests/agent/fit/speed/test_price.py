@@ -3,7 +3,7 @@
 import pytest
 
 from agent.catalogue.load_platforms import load_platform_catalogue
-from agent.fit.speed.price import find_shapes, usd_per_million_tokens
+from agent.fit.speed.price import find_shapes, price_change, usd_per_million_tokens
 
 SHAPES = load_platform_catalogue().shapes
 BY_NAME = {shape.name: shape for shape in SHAPES}
@@ -40,3 +40,20 @@ def test_a_million_tokens_cost_what_the_hours_cost_that_make_them():
 @pytest.mark.parametrize(("price", "rate"), [(None, 10.0), (1.0, None), (1.0, 0.0)])
 def test_an_unknown_price_or_rate_stays_unknown(price, rate):
     assert usd_per_million_tokens(price, rate) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (1.42, 1.42, "1.42"),
+        (1.42, 2.84, "1.42 -> 2.84"),
+        (1.0465, 1.0512, "1.0465 -> 1.0512"),
+        (1.04651, 1.04649, "1.046510 -> 1.046490"),
+        (None, 1.42, "unknown -> 1.42"),
+        (1.42, None, "1.42 -> unknown"),
+        (None, None, "unknown"),
+        (1234.5, 1234.5, "1,234.50"),
+    ],
+)
+def test_two_prices_are_told_apart_or_said_once(before, after, text):
+    assert price_change(before, after) == text

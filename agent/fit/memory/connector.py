@@ -1,0 +1,54 @@
+"""KV connectors, which keep or send the cache elsewhere: what they take on the device beside it.
+
+Source: vllm/distributed/kv_transfer/kv_connector/v1 (lmcache_integration/vllm_v1_adapter.py, nixl, offloading), the
+hybrid manager in vllm/config/vllm.py and kv_offloading_size of 0.33.0; vllm/config.py of 0.9.2; read 2026-11-26.
+"""
+
+from __future__ import annotations
+
+import json
+
+from agent.fit.bounds import GIB, Bounds
+from agent.fit.flags.flags import Flags
+from agent.fit.model_and_hardware import ModelFacts
+from agent.fit.version_rules import VersionRules
+
+_NAMES = frozenset({"kv-transfer-config", "kv-offloading-size", "kv-offloading-backend"})
+_IN_HOST_MEMORY = frozenset({
+    "LMCacheConnectorV1", "NixlConnector", "OffloadingConnector", "SimpleCPUOffloadConnector", "SharedStorageConnector",
+    "ExampleConnector",
+})  # fmt: skip
+"""Connectors that stage a few chunks on the device at most; others bring pools of their own."""
+
+_FROM = (0, 9)
+_STAGED = Bounds(low=0, best=0, high=GIB)
+"""Chunks that are staged, and the contexts of the libraries that move them; none was recorded."""
+
+
+def flags_counted(model: ModelFacts, flags: Flags, rules: VersionRules) -> frozenset[str]:
+    """Names of the flags about connectors that are counted.
+
+    Most connectors switch the manager of hybrid caches off, which changes nothing where all layers cache alike.
+    """
+    caching = [layer for layer in model.layers if layer.owns_kv]
+    alike = len({(layer.kind, layer.window_tokens, layer.kv_heads, layer.head_dim) for layer in caching}) == 1
+    version = tuple(map(int, (rules.asked or rules.version).split(".")))
+    told = alike and version >= _FROM and not rules.is_v0 and all(layer.recurrent is None for layer in caching)
+    return _NAMES if told and _connector(flags) in _IN_HOST_MEMORY else frozenset()
+
+
+def staged_bytes(flags: Flags) -> Bounds:
+    """What a connector takes beside the cache, bytes per device."""
+    return _STAGED if any(other.name in _NAMES for other in flags.others) else Bounds.exactly(0)
+
+
+def _connector(flags: Flags) -> str:
+    """The connector that is asked for; "" where none is, or its flag is no JSON object."""
+    if (text := flags.untyped("kv-transfer-config")) is None:
+        backend = flags.untyped("kv-offloading-backend") or "native"
+        return "OffloadingConnector" if backend == "native" else ""
+    try:
+        asked = json.loads(text)
+    except ValueError:
+        return ""
+    return str(asked.get("kv_connector", "")) if isinstance(asked, dict) else ""

@@ -1,0 +1,39 @@
+"""KV connectors: which are counted, and where they change how the cache is laid out."""
+
+import pytest
+
+LMCACHE = """--kv-transfer-config '{"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'"""
+NIXL = """--kv-transfer-config '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "vllm"), [(LMCACHE, "0.9.0"), (NIXL, "0.27"), ("--kv-offloading-size 64", "0.33"), (LMCACHE, "0.33")]
+)
+def test_a_cache_that_is_kept_in_host_memory_leaves_the_device_nearly_alone(ask, asked, vllm):
+    """Recorded: Qwen 2.5 72B over four H100 with LMCache (0.9.0) ran."""
+    flags = "--tensor-parallel-size 4 --gpu-memory-utilization 0.9 --max-model-len 32768 --max-num-seqs 64"
+    plain, kept = (
+        ask("Qwen/Qwen2.5-72B-Instruct", "nvidia-h100-80gb", f"{flags} {more}", vllm=vllm) for more in ("", asked)
+    )
+    assert (plain.fits, kept.fits) == (True, True)
+    assert kept.kv_cache_bytes.best == plain.kv_cache_bytes.best
+    assert kept.kv_cache_bytes.low < plain.kv_cache_bytes.low
+
+
+@pytest.mark.parametrize(
+    ("model", "asked", "vllm"),
+    [
+        pytest.param("google/gemma-3-12b-it", NIXL, "0.27", id="windows-beside-full-attention"),
+        pytest.param("Qwen/Qwen3.5-9B", NIXL, "0.27", id="recurrent-layers"),
+        pytest.param("Qwen/Qwen3-8B", NIXL, "0.8.5", id="an-older-engine"),
+        pytest.param(
+            "Qwen/Qwen3-8B", """--kv-transfer-config '{"kv_connector":"P2pNcclConnector"}'""", "0.27", id="a-pool"
+        ),
+        pytest.param("Qwen/Qwen3-8B", "--kv-transfer-config {not-json", "0.27", id="no-object"),
+        pytest.param("Qwen/Qwen3-8B", "--kv-offloading-size 8 --kv-offloading-backend lmcache", "0.33", id="a-process"),
+    ],
+)
+def test_what_was_not_read_is_cannot_tell(ask, model, asked, vllm):
+    report = ask(model, "nvidia-h100-80gb", f"--max-model-len 8192 {asked}", vllm=vllm)
+    assert report.fits is None
+    assert any("is not modelled" in told for told in report.assumptions)
