@@ -45,9 +45,19 @@ class Bounds:
         """The same quantity, no part of it under ``floor``."""
         return Bounds(low=max(floor, self.low), best=max(floor, self.best), high=max(floor, self.high))
 
+    def less(self, other: Bounds) -> Bounds:
+        """What is left where the errors of both have nothing to do with each other; see ``independent_sum``."""
+        best = self.best - other.best
+        below = hypot(self.best - self.low, other.high - other.best)
+        above = hypot(self.high - self.best, other.best - other.low)
+        return Bounds(low=best - ceil(below), best=best, high=best + ceil(above))
+
     def negated(self) -> Bounds:
         """The same quantity taken away."""
         return Bounds(low=-self.high, best=-self.best, high=-self.low)
+
+
+NOTHING = Bounds.exactly(0)
 
 
 def independent_sum(terms: Iterable[Bounds]) -> Bounds:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.fit.assessment import Setup
-from agent.fit.bounds import GIB, MIB, Bounds
+from agent.fit.bounds import GIB, MIB, NOTHING, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import effective
 from agent.fit.memory.overheads import activation_peak
@@ -73,7 +73,7 @@ class HostNeed:
     @property
     def total(self) -> Bounds:
         """All parts together, bytes; the ends add up, for nothing says that they do not meet."""
-        return sum((part.size for part in self.parts), start=Bounds.exactly(0))
+        return sum((part.size for part in self.parts), start=NOTHING)
 
     def fits(self, limit_bytes: int) -> bool | None:
         """True if the pessimistic end fits, False if the optimistic end does not, else None."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent.fit.bounds import Bounds
-
-_NOTHING = Bounds(low=0, best=0, high=0)
+from agent.fit.bounds import NOTHING, Bounds
 
 
 class TensorGroup(StrEnum):
@@ -282,12 +280,12 @@ class AcceleratorFacts:
     context_bytes: Bounds
     source: str
     date: str
-    peer_bytes: Bounds = _NOTHING
-    peer_context_bytes: Bounds = _NOTHING
+    peer_bytes: Bounds = NOTHING
+    peer_context_bytes: Bounds = NOTHING
     unified: bool = False
     small_batch: bool = False
     default_batched_tokens: int | None = None
-    load_bytes: Bounds = _NOTHING
+    load_bytes: Bounds = NOTHING
     multiprocessors: int | None = None
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 AUTO = -1
@@ -111,4 +112,10 @@ class Flags:
 
     def untyped(self, name: str) -> str | None:
         """Value of a flag that is kept word for word; None when it is not given or has no value."""
+        if not self.others:
+            return None
         return next((other.value for other in reversed(self.others) if other.name == name), None)
+
+    def asks_for(self, names: AbstractSet[str]) -> bool:
+        """True when one of these flags is given and kept word for word."""
+        return bool(self.others) and any(other.name in names for other in self.others)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from agent.fit.bounds import GIB, Bounds
+from agent.fit.bounds import GIB, NOTHING, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.model_and_hardware import ModelFacts
 from agent.fit.version_rules import VersionRules
@@ -39,7 +39,7 @@ def flags_counted(model: ModelFacts, flags: Flags, rules: VersionRules) -> froze
 
 def staged_bytes(flags: Flags) -> Bounds:
     """What a connector takes beside the cache, bytes per device."""
-    return _STAGED if any(other.name in _NAMES for other in flags.others) else Bounds.exactly(0)
+    return _STAGED if flags.asks_for(_NAMES) else NOTHING
 
 
 def _connector(flags: Flags) -> str:

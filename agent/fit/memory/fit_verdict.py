@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent.fit.bounds import Bounds
+from agent.fit.bounds import NOTHING, Bounds
 from agent.fit.memory.support import Verdict
 from agent.fit.report import FitReason
 
@@ -74,5 +74,5 @@ def decide(steps: Sequence[Step], verdict: Verdict) -> Outcome:
 
 def _missing(worst: Step | None) -> Bounds:
     if worst is None:
-        return Bounds.exactly(0)
-    return (Bounds.exactly(0) - worst.margin).at_least(0)
+        return NOTHING
+    return (NOTHING - worst.margin).at_least(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.fit.bounds import GIB, Bounds
+from agent.fit.bounds import GIB, NOTHING, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.weights import WeightPlan
 from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts
@@ -13,8 +13,6 @@ _SLEEP = "enable-sleep-mode"
 _KEPT_AS_LOADED = frozenset({"bf16", "fp8", "fp8-block"})
 _SURPLUS = Bounds(low=0, best=0, high=7 * GIB // 10)
 """How much larger than without it the cache came out at the most where nothing is given back while loading."""
-
-_NONE = Bounds.exactly(0)
 
 
 def flags_counted(flags: Flags) -> frozenset[str]:
@@ -29,8 +27,8 @@ def sleep_surplus(model: ModelFacts, flags: Flags, plan: WeightPlan) -> Bounds:
     is built before it is tied, was given 13.77 GiB on an A10 where 10.03 are left without it, and died (0.26.0).
     Kernels that repack weights give back too.
     """
-    if not any(other.name == _SLEEP for other in flags.others):
-        return _NONE
+    if not flags.asks_for({_SLEEP}):
+        return NOTHING
     repacked = 0 if model.quant.scheme in _KEPT_AS_LOADED else plan.loaded.high
     given_back = plan.transient_bytes + repacked
     return replace(_SURPLUS, low=-given_back, high=_SURPLUS.high + given_back)
@@ -45,4 +43,4 @@ def loaders_copy(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags,
     """
     narrow = model.quant.scheme != "bf16"
     asked = narrow and accelerator.unified and flags.untyped("load-format") == "fastsafetensors"
-    return Bounds(low=0, best=0, high=int(weights.high * 1.25)) if asked else _NONE
+    return Bounds(low=0, best=0, high=int(weights.high * 1.25)) if asked else NOTHING

@@ -63,9 +63,13 @@ class Claims:
         """Longest context of one request in ``blocks``, at most ``most`` tokens; 0 if not even one token fits."""
         step = gcd(*(block for _, block, _ in self.grows)) or 1  # within a step of all kinds the claim stays the same
         grows, low, high = self.grows, 0, -(-most // step)
-        for tables, block, kept in grows:
-            if kept >= most:  # its blocks alone leave room for no more
-                high = min(high, max(0, (blocks - self.fixed) // tables * block // step))
+        whole = [(tables, block) for tables, block, kept in grows if kept >= most]
+        if whole:  # they get at most everything, and at least what is left beside all that the others ever keep
+            rate, ends = sum([tables / block for tables, block in whole]), sum([tables for tables, _ in whole])
+            kept_by_others = sum([tables * -(-kept // block) for tables, block, kept in grows if kept < most])
+            room = blocks - self.fixed
+            high = min(high, max(0, int(room / rate) // step + 1))
+            low = max(0, min(high, int((room - kept_by_others - ends) / rate) // step - 1))
         while low < high:
             middle = (low + high + 1) // 2
             length, need = min(middle * step, most), self.fixed

@@ -6,7 +6,7 @@ Source: vllm/lora/layers/{base_linear,column_parallel_linear,logits_processor,vo
 
 from __future__ import annotations
 
-from agent.fit.bounds import Bounds
+from agent.fit.bounds import NOTHING, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.model_and_hardware import AttentionKind, LayerGroup, ModelFacts
 from agent.fit.version_rules import VersionRules
@@ -34,7 +34,7 @@ def adapter_bytes(model: ModelFacts, flags: Flags) -> Bounds:
     Qwen3 8B over two T4 printed 7.71 GiB with one slot of rank 16 (0.22.0), 7.64 are counted without.
     """
     if not _is_asked(flags):
-        return Bounds.exactly(0)
+        return NOTHING
     rank = _number(flags, "max-lora-rank", _DEFAULT_RANK) or 0
     each = rank * (_number(flags, "max-loras", _DEFAULT_SLOTS) or 0) * _WIDTH
     linear = each * sum(layer.count * _edges(model, layer, flags.tp) for layer in model.layers)
@@ -54,7 +54,7 @@ def _edges(model: ModelFacts, layer: LayerGroup, tp: int) -> int:
 
 
 def _is_asked(flags: Flags) -> bool:
-    return any(other.name == _ASKED for other in flags.others)
+    return flags.asks_for({_ASKED})
 
 
 def _number(flags: Flags, name: str, default: int) -> int | None:

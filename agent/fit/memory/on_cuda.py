@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import ceil
+from operator import attrgetter
+from typing import Any
 
-from agent.fit.bounds import GIB, Bounds, independent_sum
+from agent.fit.bounds import GIB, NOTHING, Bounds, independent_sum
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective, assumptions_of
 from agent.fit.memory.connector import staged_bytes
@@ -42,6 +44,13 @@ from agent.fit.version_rules import VersionRules
 _WHOLE_STEPS = frozenset({"FULL", "FULL_DECODE_ONLY"})
 """Modes of graphs that no level of optimisation gives up."""
 
+_PAGING = (
+    "tensor_parallel_size", "pipeline_parallel_size", "kv_cache_dtype", "mamba_ssm_cache_dtype", "block_size",
+    "disable_hybrid_kv_cache_manager", "disable_sliding_window", "speculative_config",
+)  # fmt: skip
+"""The flags that lay the cache out: a search over all others finds it remembered."""
+
+_paging = attrgetter(*_PAGING)
 _REMEMBERED = 64
 """Layouts kept in memory, each of one checkpoint with one set of flags that lay its cache out."""
 
@@ -76,7 +85,7 @@ class Terms:
     @property
     def charged(self) -> Bounds:
         """The context, where the budget pays for it."""
-        return self.context if self.counts_context else Bounds.exactly(0)
+        return self.context if self.counts_context else NOTHING
 
     @property
     def working(self) -> Bounds:
@@ -149,22 +158,9 @@ def predict_on_cuda(
     )
 
 
-def _paging(flags: Flags) -> Flags:
-    """The flags that lay the cache out, all others left out, so that a search over the others finds it remembered."""
-    return Flags(
-        tensor_parallel_size=flags.tp,
-        pipeline_parallel_size=flags.pp,
-        kv_cache_dtype=flags.kv_cache_dtype,
-        mamba_ssm_cache_dtype=flags.mamba_ssm_cache_dtype,
-        block_size=flags.block_size,
-        disable_hybrid_kv_cache_manager=flags.disable_hybrid_kv_cache_manager,
-        disable_sliding_window=flags.disable_sliding_window,
-        speculative_config=flags.speculative_config,
-    )
-
-
 @lru_cache(maxsize=_REMEMBERED)
-def _layout(model: ModelFacts, flags: Flags, rules: VersionRules, draft: ModelFacts | None) -> KvLayout:
+def _layout(model: ModelFacts, paging: tuple[Any, ...], rules: VersionRules, draft: ModelFacts | None) -> KvLayout:
+    flags = Flags(**dict(zip(_PAGING, paging, strict=True)))
     width = cache_bytes_per_element(flags.kv_cache_dtype, model.quant.base_bytes_per_param)
     block = flags.block_size or default_block_tokens(model)
     return plan_layout(model, flags, block_tokens=block, bytes_per_element=width, rules=rules, draft=draft)
@@ -207,7 +203,7 @@ def _terms(
         applied=_applied(accelerator, with_adapters(graph_estimate(model, flags, run), flags), rules),
         budget=Bounds(low=low, best=best, high=high),
         given_pool=flags.kv_cache_memory_bytes,
-        warm_up=sampler_warm_up(model, run, accelerator, activations) if beyond else Bounds.exactly(0),
+        warm_up=sampler_warm_up(model, run, accelerator, activations) if beyond else NOTHING,
         freed=max(0, activations.low - sampler_most(model, run)),
         counts_context=rules.counts_context,
     )
@@ -233,8 +229,8 @@ def _context(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rul
     where each of four replicas holds a part (0.29.0).
     """
     shares = _shares_experts(model, flags)
-    peers = accelerator.peer_context_bytes if shares or flags.world > 1 else Bounds.exactly(0)
-    groups = Bounds(low=0, best=0, high=3 * GIB // 2) if shares else Bounds.exactly(0)
+    peers = accelerator.peer_context_bytes if shares or flags.world > 1 else NOTHING
+    groups = Bounds(low=0, best=0, high=3 * GIB // 2) if shares else NOTHING
     context = accelerator.context_bytes + peers + groups
     return replace(context, low=0) if rules.is_unread else context
 
@@ -281,7 +277,7 @@ def _is_kept_by_first_runner(model: ModelFacts) -> bool:
 def _applied(accelerator: AcceleratorFacts, estimate: Bounds, rules: VersionRules) -> Bounds:
     """On ROCm 0.18 to 0.20 estimate nothing, later versions do: vllm/v1/worker/gpu_worker.py, read 2026-11-22."""
     if not rules.graph_estimate_subtracted:
-        return Bounds.exactly(0)
+        return NOTHING
     return estimate if accelerator.kind is AcceleratorKind.CUDA else replace(estimate, low=0)
 
 
@@ -299,8 +295,8 @@ def _steps(terms: Terms, pool: Pool, *, auto: bool, graph_profile: int) -> list[
     asking = Step(reason=FitReason.FREE_MEMORY, need=t.budget, margin=_unasked(t) - t.context)
     steps = [
         *(() if t.counts_context else (asking,)),
-        Step(reason=FitReason.LOAD_PEAK, need=loading, margin=independent_sum((t.total, loading.negated()))),
-        Step(reason=FitReason.PROFILE, need=profiling, margin=independent_sum((t.total, profiling.negated()))),
+        Step(reason=FitReason.LOAD_PEAK, need=loading, margin=t.total.less(loading)),
+        Step(reason=FitReason.PROFILE, need=profiling, margin=t.total.less(profiling)),
     ]
     if t.given_pool is None:
         if graph_profile:
@@ -346,7 +342,7 @@ def _profile_graphs(t: Terms, blocks_bytes: int) -> Step:
     """Device memory while two graphs of every kind are captured over a KV cache of their own; activations are free."""
     graphs = Bounds(low=0, best=t.graphs.best // 4, high=t.graphs.high)
     need = independent_sum((t.weights, t.non_torch, t.context, t.draft, graphs, Bounds.exactly(blocks_bytes)))
-    return Step(reason=FitReason.GRAPH_CAPTURE, need=need, margin=independent_sum((t.total, need.negated())))
+    return Step(reason=FitReason.GRAPH_CAPTURE, need=need, margin=t.total.less(need))
 
 
 def _capture(t: Terms) -> Step:
@@ -360,13 +356,13 @@ def _capture(t: Terms) -> Step:
         again = Bounds(low=0, best=t.activations.best, high=t.activations.high)
         spent = (t.weights, t.non_torch, t.graphs, again, t.warm_up, t.context, Bounds.exactly(t.given_pool))
         need = independent_sum(spent)
-        return Step(reason=FitReason.GRAPH_CAPTURE, need=need, margin=independent_sum((t.total, need.negated())))
+        return Step(reason=FitReason.GRAPH_CAPTURE, need=need, margin=t.total.less(need))
     excess = t.graphs
     if t.applied.high:
         best = t.graphs.best - t.applied.best
         excess = Bounds(low=min(best, t.graphs.low - t.applied.low), best=best, high=ESTIMATE_ERROR_BYTES)
     unused = Bounds(low=0, best=t.freed, high=t.activations.low)
-    context = Bounds.exactly(0) if t.counts_context else t.context
+    context = NOTHING if t.counts_context else t.context
     beyond = independent_sum((excess, t.draft, context, unused.negated())) + t.warm_up
     best = t.budget.best + beyond.best
     # budget and device go together: a device at its smallest also has the smallest budget

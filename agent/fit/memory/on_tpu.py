@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypedDict
 
-from agent.fit.bounds import GIB, Bounds, independent_sum
+from agent.fit.bounds import GIB, NOTHING, Bounds, independent_sum
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective, assumptions_of
 from agent.fit.memory.fit_verdict import Step, decide
@@ -69,7 +69,7 @@ def predict_on_tpu(
         fits=outcome.fits,
         reason=outcome.reason,
         weights_bytes=used,
-        overheads=Overheads(load_transient=Bounds.exactly(0), cuda_graphs=Bounds.exactly(0), non_torch=_PROGRAMS),
+        overheads=Overheads(load_transient=NOTHING, cuda_graphs=NOTHING, non_torch=_PROGRAMS),
         budget_bytes=budget,
         total_bytes=total,
         required_bytes=outcome.required,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from agent.fit.bounds import GIB, MIB, Bounds
+from agent.fit.bounds import GIB, MIB, NOTHING, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.kv_cache import own_mtp
@@ -48,7 +48,6 @@ _PIXELS_PER_TOKEN = 28 * 28
 """The least that a token of Qwen's towers stands for: 2 x 2 patches of 14 pixels."""
 
 _DRAFTLESS = frozenset({"ngram", "ngram_gpu", "suffix"})
-_NONE = Bounds.exactly(0)
 
 ENCODER_BATCH_BYTES = int(0.63 * GIB)
 ITEM_TOKENS = 2496
@@ -156,7 +155,7 @@ def descriptor_memory(model: ModelFacts, accelerator: AcceleratorFacts, rules: V
     36973 and pull request 37088 of vllm-project/vllm.
     """
     if not (rules.sets_descriptors_aside and _has_delta_nets(model) and accelerator.supports(_BLACKWELL)):
-        return _NONE
+        return NOTHING
     count = accelerator.multiprocessors
     low, best, high = (int((count or _MOST_MULTIPROCESSORS) * share * MIB) for share in (20.5, 21.9, 22.5))
     return Bounds(low=0 if count is None else low, best=best, high=high)
@@ -172,7 +171,7 @@ def delta_kernel_memory(model: ModelFacts, accelerator: AcceleratorFacts) -> Bou
     read 2026-11-23.
     """
     on_hopper = accelerator.kind is AcceleratorKind.CUDA and accelerator.compute_capability == _HOPPER
-    return Bounds(low=0, best=0, high=5 * GIB) if on_hopper and _has_delta_nets(model) else _NONE
+    return Bounds(low=0, best=0, high=5 * GIB) if on_hopper and _has_delta_nets(model) else NOTHING
 
 
 def _has_delta_nets(model: ModelFacts) -> bool:
@@ -204,10 +203,10 @@ def non_torch(accelerator: AcceleratorFacts, flags: Flags, *, shares: bool = Fal
         alone = Bounds(low=GIB // 16, best=GIB, high=int((6.0 if is_large else 2.8) * GIB))
         if flags.tp == 1 and not shares:
             return alone
-        return alone + accelerator.peer_bytes + (_BESIDE_RCCL if is_large else _NONE)
+        return alone + accelerator.peer_bytes + (_BESIDE_RCCL if is_large else NOTHING)
     alone = Bounds(low=GIB // 50, best=GIB // 4, high=GIB // 2 + (6 * GIB if accelerator.unified else 0))
-    peers = accelerator.peer_bytes if flags.tp > 1 or shares else _NONE
-    return alone + peers + (_SECOND_MACHINE if accelerator.unified and flags.world > 1 else _NONE)
+    peers = accelerator.peer_bytes if flags.tp > 1 or shares else NOTHING
+    return alone + peers + (_SECOND_MACHINE if accelerator.unified and flags.world > 1 else NOTHING)
 
 
 def items_counted(model: ModelFacts, flags: Flags) -> frozenset[str]:
@@ -245,7 +244,7 @@ def assistant_weights(model: ModelFacts, flags: Flags) -> Bounds:
 
     Source of the shared cache: vllm/model_executor/models/gemma4_mtp.py, version 0.32.0, read 2026-11-21.
     """
-    whole = model.assistant_bytes or Bounds.exactly(0)
+    whole = model.assistant_bytes or NOTHING
     return Bounds(low=whole.low // flags.tp, best=whole.best // flags.tp, high=whole.high // flags.tp)
 
 
@@ -258,7 +257,7 @@ def draft_allowance(flags: Flags, *, assisted: bool, counted: bool) -> Bounds:
     if assisted:
         return Bounds(low=0, best=0, high=int(1.2 * GIB))
     if flags.speculative_config is None or counted:
-        return Bounds.exactly(0)
+        return NOTHING
     return Bounds(low=0, best=0, high=4 * GIB // flags.tp)
 
 
@@ -292,7 +291,7 @@ def _graphs(model: ModelFacts, flags: Flags, run: Effective, *, base: float, per
     Deep models of other backends stayed at half of that, so the best estimate grows by half of what the high end does.
     """
     if not run.captured:
-        return Bounds.exactly(0)
+        return NOTHING
     deeper = max(0.0, model.layer_count / flags.pp / _GRAPH_LAYERS - 1)
     nodes = per_size * run.captured
     least = 0.3 if flags.max_num_seqs is not None else 0.1

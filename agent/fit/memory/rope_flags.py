@@ -28,7 +28,7 @@ def flags_counted(flags: Flags) -> frozenset[str]:
 
 def stretches(flags: Flags) -> bool:
     """True where a flag may give the model other positions than its own."""
-    return any(flags.untyped(name) is not None for name in ("rope-scaling", "hf-overrides"))
+    return flags.asks_for({"rope-scaling", "hf-overrides"})
 
 
 def stretched(model: ModelFacts, flags: Flags) -> ModelFacts:

@@ -338,6 +338,15 @@ def _reads_bytes_by_flashinfer(model: ModelFacts, accelerator: AcceleratorFacts,
     return read and not latent and sizes <= _FLASHINFER_HEADS and model.family not in _NOT_ON_FLASHINFER
 
 
+def _counted(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules) -> frozenset[str]:
+    """Names of the flags kept word for word whose effect on memory is none, or counted."""
+    if not accelerator.is_gpu:
+        return rules.harmless_flags
+    by_model = lora.flags_counted(model, flags, rules) | connector.flags_counted(model, flags, rules)
+    by_model |= items_counted(model, flags)
+    return rules.harmless_flags | held_by_loading.flags_counted(flags) | rope_flags.flags_counted(flags) | by_model
+
+
 def _judge_flags(
     model: ModelFacts,
     accelerator: AcceleratorFacts,
@@ -347,11 +356,7 @@ def _judge_flags(
     *,
     draft: ModelFacts | None,
 ) -> None:
-    on_gpu = held_by_loading.flags_counted(flags) | lora.flags_counted(model, flags, rules)
-    on_gpu |= (
-        rope_flags.flags_counted(flags) | connector.flags_counted(model, flags, rules) | items_counted(model, flags)
-    )
-    counted = rules.harmless_flags | (on_gpu if accelerator.is_gpu else frozenset())
+    counted = _counted(model, accelerator, flags, rules) if flags.others else frozenset()
     for other in flags.others:
         if other.name not in counted and other.name.removeprefix("no-") not in counted:
             findings.doubts.append(f"what --{other.name} does to memory is not modelled")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import attrgetter
+from typing import Any
 
 from agent.fit.bounds import MIB, Bounds
 from agent.fit.flags.flags import Flags
@@ -19,6 +21,13 @@ from agent.fit.model_and_hardware import (
 )
 from agent.fit.version_rules import VersionRules
 
+_WEIGHING = (
+    "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "language_model_only", "mm_encoder_tp_mode",
+    "limit_mm_per_prompt", "speculative_config", "cpu_offload_gb",
+)  # fmt: skip
+"""The flags that move weights: a search over all others finds the sum remembered."""
+
+_weighing = attrgetter(*_WEIGHING)
 _REMEMBERED = 512
 """Sums kept in memory, each of one checkpoint with one set of flags that move weights; a search asks for some 100."""
 
@@ -71,7 +80,7 @@ def plan_weights(model: ModelFacts, flags: Flags, rules: VersionRules, *, batche
     Returns:
         Bytes of one device. Uncertain storage widens the bounds, allocator rounding lifts them.
     """
-    held = _held(model, _weighing(flags), rules.keeps_large_blocks_whole, rules.offloads_towers_first)
+    held = _remembered(model, _weighing(flags), rules.keeps_large_blocks_whole, rules.offloads_towers_first)
     buffers = model.rope_cache_bytes + _batch_buffers(model, batched_tokens)
     raw = held.raw_bytes + buffers
     doubt = 0 if model.measured_bytes else int(held.quantised_bytes * model.quant.uncertainty) + _narrower(model, flags)
@@ -104,22 +113,13 @@ class _Held:
     by_group: tuple[tuple[TensorGroup, int], ...]
 
 
-def _weighing(flags: Flags) -> Flags:
-    """The flags that move weights, all others left out, so that a search over the others finds the sum remembered."""
-    return Flags(
-        tensor_parallel_size=flags.tp,
-        pipeline_parallel_size=flags.pp,
-        data_parallel_size=flags.data_parallel_size,
-        language_model_only=flags.language_model_only,
-        mm_encoder_tp_mode=flags.mm_encoder_tp_mode,
-        limit_mm_per_prompt=flags.limit_mm_per_prompt,
-        speculative_config=flags.speculative_config,
-        cpu_offload_gb=flags.cpu_offload_gb or None,
-    )
-
-
 @lru_cache(maxsize=_REMEMBERED)
-def _held(model: ModelFacts, flags: Flags, whole: bool, towers_first: bool) -> _Held:  # noqa: FBT001 - a key's parts
+def _remembered(model: ModelFacts, weighing: tuple[Any, ...], whole: bool, towers_first: bool) -> _Held:  # noqa: FBT001
+    flags = Flags(**dict(zip(_WEIGHING, weighing, strict=True)))
+    return _held(model, flags, whole=whole, towers_first=towers_first)
+
+
+def _held(model: ModelFacts, flags: Flags, *, whole: bool, towers_first: bool) -> _Held:
     tensors, sizes = _laid_out(model, replace(flags, cpu_offload_gb=None))
     moved, lost = _offload(model, flags, tensors, sizes, whole=whole, towers_first=towers_first)
     by_group: dict[TensorGroup, int] = {}

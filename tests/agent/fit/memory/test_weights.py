@@ -11,6 +11,7 @@ from agent.fit.bounds import GIB, MIB
 from agent.fit.flags.flags import Flags, parse_flags
 from agent.fit.memory.weights import (
     _held,
+    _remembered,
     _weighing,
     device_tensors,
     head_bytes,
@@ -192,9 +193,9 @@ def test_measured_bytes_win_over_arithmetic():
 def test_a_remembered_sum_is_the_one_that_all_flags_together_give(name, flags):
     """What is remembered is found by some of the flags alone; the others must not change it."""
     model, asked = CATALOGUE.models.find(name), parse_flags(flags)
-    afresh = _held.__wrapped__(model, asked, True, False)
-    assert _held(model, _weighing(asked), True, False) == afresh
-    assert _held(model, _weighing(asked), True, False) == afresh
+    afresh = _held(model, asked, whole=True, towers_first=False)
+    assert _remembered(model, _weighing(asked), True, False) == afresh
+    assert _remembered(model, _weighing(asked), True, False) == afresh
 
 
 def test_awq_4bit_is_stored_in_groups_of_32(ask):
