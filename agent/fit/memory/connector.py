@@ -48,7 +48,7 @@ def _connector(flags: Flags) -> str:
         backend = flags.untyped("kv-offloading-backend") or "native"
         return "OffloadingConnector" if backend == "native" else ""
     try:
-        asked = json.loads(text)
+        asked = json.loads(text)  # not strict: as vLLM itself reads it
     except ValueError:
         return ""
     return str(asked.get("kv_connector", "")) if isinstance(asked, dict) else ""

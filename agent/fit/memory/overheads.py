@@ -215,7 +215,7 @@ def items_counted(model: ModelFacts, flags: Flags) -> frozenset[str]:
     A smaller image takes less to profile; what remains is the rest of the run.
     """
     try:
-        asked = json.loads(flags.untyped(_PROCESSOR) or "{}")
+        asked = json.loads(flags.untyped(_PROCESSOR) or "{}")  # not strict: as vLLM itself reads it
     except ValueError:
         return frozenset()
     most = model.vision.image_tokens * _PIXELS_PER_TOKEN if model.vision is not None else 0

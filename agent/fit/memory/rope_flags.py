@@ -63,7 +63,7 @@ def _positions(given: dict[str, Any], model: ModelFacts) -> list[int]:
 def _object(text: str | None) -> dict[str, Any] | None:
     """The object that a flag holds, {} where it is not given; None where it is no object."""
     try:
-        value = json.loads(text or "{}")
+        value = json.loads(text or "{}")  # not strict: as vLLM itself reads it
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
