@@ -85,9 +85,8 @@ do since; words without a level of a server that is up are no guess any more. 14
 before the run; as first written they would give 63.
 
 Still answered wrong: an engine that did not wake from its sleep and served again, a controller's notes in JSON, a table
-of a benchmark, two starts that wrote over each other in one file, a parser that only the quoted source names, a test
-script's list of steps, a journal of a server that found no device and went on without, a client that is refused after
-its job was cancelled, an ordered stop printed newest first, an exhausted card without a word of its phase.
+of a benchmark, a parser that only the quoted source names, a test script's list of steps, a journal of a server that
+found no device and went on without, an exhausted card without a word of its phase.
 Where no event
 says that the pod was told to end, or that one start is meant, a text with a failed probe still reads as a failure. A
 shutdown of the node reads as capacity taken back. That a rank's coordinator is gone proves nothing by itself and is

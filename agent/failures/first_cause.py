@@ -35,11 +35,13 @@ from agent.failures.text.log_text import (
     most_informative_lines,
     only_info,
     tells_an_end,
+    warns_of_failure,
 )
-from agent.failures.text.no_evidence import ends_process, ends_server, ends_traceback, is_mild, is_refusal
-from agent.failures.text.phases import STARTING, Timeline
+from agent.failures.text.no_evidence import GOES_ON, ends_process, ends_server, ends_traceback, is_mild, is_refusal
+from agent.failures.text.phases import Timeline
 from agent.failures.text.pod_starts import is_waiting
 from agent.failures.text.queues import Queues
+from agent.failures.text.starts import STARTING
 from agent.failures.text.streams import body_of, rank_of
 from agent.failures.text.subjects import Subject, subject_at
 
@@ -191,8 +193,9 @@ def _trouble(
     phase = entry.phase if entry.phase is not Phase.UNKNOWN else timeline.phase_at(best.index)
     begun = phase is Phase.CONFIG and timeline.only_begun(best.index)
     decisive = Phase.UNKNOWN if begun and entry.class_by_phase else phase
-    found = measure(entry.fields, timeline.own_lines(best.index), best.index)
-    ruling = _ruling(lines, best, ranked, timeline, fields=found.values, phase=decisive, platform=platform)
+    own = timeline.own_lines(best.index)
+    found = measure(entry.fields, own, best.index)
+    ruling = _ruling(own, best, ranked, timeline, fields=found.values, phase=decisive, platform=platform)
     class_ = ruling.class_ or entry.class_by_phase.get(decisive, entry.failure_class)
     fixes = ruling.fixes or entry.fixes_by_phase.get(decisive, entry.fixes)
     confidence = entry.confidence if ruling.confidence is None else ruling.confidence
@@ -291,9 +294,7 @@ def _ruling(
     return RULES[best.signature.decide](
         RuleInput(
             line=_own(lines[best.index], server).lower(),
-            text="\n".join(_own(lines[i], server) for i in around if not server or timeline.server(i) == server)[
-                :MAX_RULE_CHARS
-            ].lower(),
+            text="\n".join(_own(lines[i], server) for i in around)[:MAX_RULE_CHARS].lower(),
             fields=fields,
             phase=phase,
             also=frozenset(sighting.signature.id for sighting in ranked),
@@ -362,9 +363,9 @@ def _harmless(
 
 
 def _ends_unknown(lines: Sequence[str], sightings: Sequence[Sighting]) -> bool:
-    """Whether somebody whom no rule knows, and who gives no level, writes last: nobody knows what that means."""
+    """Whether words that no rule knows, without a level or in a warning of a failure, are the last: who knows more?"""
     known = max((s.index for s in sightings if s.signature.role is not Role.HINT), default=-1)
-    return any(map(is_bare, lines[known + 1 :]))
+    return any(is_bare(line) or (warns_of_failure(line) and not GOES_ON.search(line)) for line in lines[known + 1 :])
 
 
 def _calm(best: Sighting | None, timeline: Timeline, *, loud: bool) -> float:

@@ -1,7 +1,8 @@
 """Which troubles of a text stand: those that nothing below them, no ordered stop and no handler ended."""
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
 
@@ -21,11 +22,14 @@ from agent.failures.text.no_evidence import (
     is_refusal,
     without_arguments,
 )
-from agent.failures.text.phases import STARTING, UP, PhaseMark, Timeline
+from agent.failures.text.phases import Timeline
 from agent.failures.text.pod_starts import PodStarts
 from agent.failures.text.queues import Queues
+from agent.failures.text.starts import STARTING, UP, PhaseMark
 from agent.failures.text.streams import body_of, pods_of
 from agent.failures.text.subjects import Subject, subject_at, unit_started_below, unit_told_to_stop
+
+_Ends = Mapping[tuple[str, int] | None, Sequence[int]]
 
 _SAID = frozenset({Role.CAUSE, Role.CONSEQUENCE})
 """Known texts; a hint guesses from words."""
@@ -96,6 +100,7 @@ ONLY_WORDS = OF_A_SCRIPT | {
 _NOBODY_LISTENS = re.compile(
     r"(?i:\bconnection refused|ECONNREFUSED|\[Errno 111\]|\bConnectError\b|Connect call failed)"
 )
+_NOBODY_ANSWERS = re.compile(_NOBODY_LISTENS.pattern + "|APIConnectionError|Connection aborted|Disconnected")
 """What somebody sees who calls a server before it is up; the hub is not such a server."""
 
 OF_A_UNIT = FailureClass.NO_GPU_VISIBLE
@@ -175,7 +180,9 @@ def standing(
     ``one_server`` takes the lines that no collector names for those of one server, whoever seems to write among them.
     """
     ends = [s.index for s in sightings if _is_end(s.signature) and not _ordered_stop(s, lines, timeline)]
-    deaths = {start: index for index in sorted(ends) if (start := timeline.start(index)) is not None}
+    deaths = defaultdict(list)
+    for index in sorted(ends):
+        deaths[timeline.start(index)].append(index)
     asked = _Asked(sightings, lines, timeline)
     started = PodStarts([s.index for s in sightings if s.signature.proof is Proof.STARTED], lines, timeline)
     empty = [_mark(s) for s in sightings if s.signature.proof is Proof.QUEUE_EMPTY]
@@ -228,12 +235,12 @@ def ends_in_a_guess(lines: Sequence[str], sightings: Sequence[Sighting], timelin
     )
 
 
-def _is_refused(sighting: Sighting, lines: Sequence[str]) -> bool:
-    """Whether a line is of a client that found nobody listening."""
+def _is_refused(sighting: Sighting, lines: Sequence[str], said: re.Pattern[str] = _NOBODY_LISTENS) -> bool:
+    """Whether a line is of a client that found nobody listening, or nobody who answers."""
     if sighting.signature.failure_class not in {FailureClass.NETWORK_TIMEOUT, FailureClass.PORT_NOT_LISTENING}:
         return False
-    said = lines[sighting.index]
-    return _NOBODY_LISTENS.search(said) is not None and "huggingface" not in said
+    line = lines[sighting.index]
+    return said.search(line) is not None and "huggingface" not in line
 
 
 def resting_on_others(
@@ -286,7 +293,7 @@ def _is_end(entry: Signature) -> bool:
     return entry.role is not Role.HINT and entry.failure_class in NEVER and not entry.passing
 
 
-def _over(sighting: Sighting, timeline: Timeline, deaths: Mapping[tuple[str, int], int], queues: Queues | None) -> bool:
+def _over(sighting: Sighting, timeline: Timeline, deaths: _Ends, queues: Queues | None) -> bool:
     """Whether a trouble was survived.
 
     A trouble of start-up by the end of that very start, or by its tokens; one of serving by a completed request or a
@@ -294,13 +301,17 @@ def _over(sighting: Sighting, timeline: Timeline, deaths: Mapping[tuple[str, int
     and what the platform ended never.
     A request that was refused stays refused, and a process whose kernel failed stays broken. Where several servers that
     nobody names write into one stream, nothing tells whose tokens they are; without ``queues`` that is not asked.
-    ``deaths`` are the last ends of each start.
+    A start that ended below, before anybody was up, is not the one that came up. ``deaths`` are the ends of each.
     """
     entry = sighting.signature
     passing = entry.passing or entry.failure_class in PASSING
     lasting = entry.role is Role.CONSEQUENCE or (entry.role is not Role.HINT and entry.failure_class in NEVER)
     lasting = lasting or (entry.role is Role.CAUSE and entry.precedence >= MACHINE_FROM)
     if lasting and not passing:
+        return False
+    ends = deaths.get(timeline.start(sighting.index), ())
+    below = bisect_right(ends, sighting.index)
+    if below < len(ends) and ends[below] < timeline.up_below(sighting.index):
         return False
     if timeline.started_after(sighting.index):
         return True
@@ -310,9 +321,7 @@ def _over(sighting: Sighting, timeline: Timeline, deaths: Mapping[tuple[str, int
     if queues is not None and queues.written_by_several(sighting.index):
         return False
     began = timeline.phase_at(sighting.index)
-    start = timeline.start(sighting.index)
-    died = start is not None and deaths.get(start, -1) > sighting.index
-    return began in STARTING - {Phase.CONFIG} or (Phase.SERVING in {entry.phase, began} and not died)
+    return began in STARTING - {Phase.CONFIG} or (Phase.SERVING in {entry.phase, began} and below == len(ends))
 
 
 def got_past(sighting: Sighting, lines: Sequence[str], timeline: Timeline) -> bool:
@@ -332,7 +341,8 @@ def _ordered_stop(sighting: Sighting, lines: Sequence[str], timeline: Timeline) 
     """
     entry = sighting.signature
     ended = entry.failure_class is FailureClass.ENGINE_DEAD
-    if (ended or entry.role is Role.HINT) and timeline.stopped(sighting.index):
+    gone = _is_refused(sighting, lines, _NOBODY_ANSWERS)
+    if (ended or gone or entry.role is Role.HINT) and timeline.stopped(sighting.index):
         return True
     end = end_of_traceback(lines, sighting.index, timeline) if ended and entry.role is not Role.CAUSE else None
     return end is not None and (INTERRUPT in lines[end] or timeline.stopped(end))

@@ -52,6 +52,7 @@ RESERVE_FIXES: Fixes = (
 )
 _OF_LLAMA_CPP = ("ggml_", "llama_", "alloc_tensor_range", "graph_reserve")
 _RESERVES = ("ggml_gallocr", "compute buffer", "graph_reserve", "sched_reserve", "llama_new_context", "llama_context:")
+_LOADS = ("alloc_tensor_range", "error loading model: unable to allocate")
 _FORWARD = (", in forward\n", ", in forward_cuda\n", ", in forward_native\n", ", in forward_hip\n")
 _THIS_PROCESS = re.compile(r"this process has (\d{1,6}(?:\.\d{1,4})?) (gib|mib)")
 _ONE_OF_THEM = re.compile(r"process \d{1,10} has ")
@@ -98,6 +99,8 @@ def _without_a_phase(case: RuleInput) -> Ruling:
 
 def _llama_cpp(case: RuleInput) -> Ruling:
     """llama.cpp loads its tensors, then reserves what its graphs compute in, and takes no share of the card."""
+    if case.mentions(*_LOADS):
+        return Ruling(class_=FailureClass.GPU_OOM_WEIGHTS, fixes=LOADING_FIXES)
     if case.mentions(*_RESERVES):
         return Ruling(class_=FailureClass.GPU_OOM_PROFILE, fixes=RESERVE_FIXES)
     return Ruling(fixes=LOADING_FIXES)

@@ -105,7 +105,7 @@ _SOMEBODY_ASKED = (
 _THIS_MACHINE = tuple(
     f"{asked}{host}"
     for host in ("localhost", "127.0.0.1", "0.0.0.0", "[::1]")  # noqa: S104 - compared, never bound
-    for asked in ("to ", "//", "host='")
+    for asked in ("to ", "//", "host='", "host ", "('")
 )
 """How a client names a server on its own machine; ``localhost`` alone stands in the head of syslog lines as well."""
 

@@ -10,6 +10,7 @@ import re2
 
 from agent.failures.text.client_text import BODY_KEYS, BODY_SIGNS, CLIENT_KEYS, SPOKEN_KEYS, known_route
 from agent.failures.text.log_text import clean, records_of
+from agent.failures.text.oldest_first import oldest_entries_first, oldest_first
 
 _INSTANCE = re.compile(r'"(?:instanceId|pod_name|instance_id)": ?"([^"]{1,200})"')
 MAX_DEPTH = 32
@@ -77,16 +78,17 @@ def log_lines(text: str) -> list[str]:
 
     A line that is not JSON, or is cut off, stays as it is, unless it holds several records of vLLM's logger: those
     become lines of their own. Records of several instances say whose they are, as ``kubectl logs --prefix`` does.
+    A log that was printed newest first is put in order.
     """
     whole = _parse(text) if text.lstrip()[:1] in {"{", "["} else None
     if isinstance(whole, Mapping):
         return entry_lines(whole)
     if isinstance(whole, list) and whole:
         several = len({_instance(item) for item in whole if isinstance(item, Mapping)} - {""}) > 1
-        return [line for item in whole for line in _item_lines(item, several=several)]
+        return [line for item in oldest_entries_first(whole) for line in _item_lines(item, several=several)]
     if len(set(_INSTANCE.findall(text))) > 1:
         return [part for line in stretch_lines(text, apart=False) for part in _taken_apart(line, several=True)]
-    return stretch_lines(text)
+    return list(oldest_first(stretch_lines(text)))
 
 
 def stretch_lines(text: str, *, apart: bool = True) -> list[str]:

@@ -347,6 +347,11 @@ def is_warning(line: str) -> bool:
     return _short_level(line) == "W" or bool(_WARNING.search(line[:200]))
 
 
+def warns_of_failure(line: str) -> bool:
+    """Whether a warning speaks of a failure."""
+    return is_warning(line) and _LOUD.search(line) is not None
+
+
 def only_info(lines: list[str]) -> bool:
     """Whether every line says of itself that it is INFO, DEBUG or a mild warning, and none names an exception.
 
@@ -357,5 +362,5 @@ def only_info(lines: list[str]) -> bool:
 
 
 def _is_calm(line: str) -> bool:
-    calm = is_note(line) or (is_warning(line) and not _LOUD.search(line))
+    calm = is_note(line) or (is_warning(line) and not warns_of_failure(line))
     return calm and not _ENDING.search(line)

@@ -3,87 +3,34 @@
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 
 from agent.failures.signature import Phase, Proof
-from agent.failures.text.streams import api_server_of, engine_of, is_of_parallel, rank_of, server_of
+from agent.failures.text.starts import (
+    FIRST,
+    STARTING,
+    UP,
+    PhaseMark,
+    Start,
+    any_after,
+    got_far,
+    is_another,
+    just_below,
+    marker,
+    start_of_worker,
+)
+from agent.failures.text.streams import api_server_of, engine_of, is_of_parallel, rank_of, server_of, worker_of
 
 LOOK_BACK_LINES = 200
 LOOK_AHEAD_LINES = 120
 """A traceback of one worker, interleaved with those of its neighbours, spans no more than this."""
 
-BELOW_LINES = 4
-"""A line of another process may be written a moment after the error that it belongs to."""
-
 BANNER_LINES = 12
 """A start prints its banner, its version and its arguments within so many lines."""
 
 _DEEPEST_FIRST = (Phase.GRAPH_CAPTURE, Phase.PROFILING, Phase.LOADING, Phase.SERVING)
-STARTING = frozenset({Phase.CONFIG, Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE})
-UP = frozenset({Phase.READY, Phase.SERVING})
 _SAYS_LITTLE = frozenset({Phase.UNKNOWN, Phase.CONFIG})
 """A banner above says that a server began, not how far it came."""
-_FIRST = -1
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PhaseMark:
-    """A line that proves a phase; ``near`` for a traceback frame."""
-
-    index: int
-    phase: Phase
-    near: bool
-    proof: Proof = Proof.NONE
-
-
-@dataclass(kw_only=True, slots=True)
-class _Start:
-    """One start of one server: positions in the order of lines."""
-
-    server: str
-    begins: int
-    banner_at: int
-    under_way: bool = False
-    pids: dict[str, str] = field(default_factory=dict)
-    at: list[int] = field(default_factory=list)
-    phases: list[Phase] = field(default_factory=list)
-    stops_at: list[int] = field(default_factory=list)
-    works_at: list[int] = field(default_factory=list)
-    works: list[Phase] = field(default_factory=list)
-    frame_at: list[int] = field(default_factory=list)
-    frames: list[Phase] = field(default_factory=list)
-    complete_at: list[int] = field(default_factory=list)
-    works_by: dict[int | None, int] = field(default_factory=dict)
-    tokens_by: dict[int | None, int] = field(default_factory=dict)
-    highest_rank: int = 0
-
-    def add(self, mark: PhaseMark, rank: int | None) -> None:
-        self.highest_rank = max(self.highest_rank, rank or 0)
-        if mark.proof is Proof.NEW_START:
-            self.banner_at = mark.index
-        else:
-            self.under_way = True
-        if mark.near:
-            self.frame_at.append(mark.index)
-            self.frames.append(mark.phase)
-            return
-        self.at.append(mark.index)
-        self.phases.append(mark.phase)
-        if mark.phase is Phase.STOPPING:
-            self.stops_at.append(mark.index)
-        if mark.proof is not Proof.ANSWERS and mark.phase is not Phase.STOPPING:
-            self.works_at.append(mark.index)
-            self.works.append(mark.phase)
-            self.works_by[rank] = mark.index
-        if mark.proof is Proof.STARTUP_COMPLETE:
-            self.complete_at.append(mark.index)
-        if mark.proof is Proof.TOKENS:
-            self.tokens_by[rank] = mark.index
-
-    @property
-    def last_mark(self) -> int:
-        return self.at[-1] if self.at else _FIRST
 
 
 class Timeline:
@@ -112,10 +59,12 @@ class Timeline:
         self._given = servers
         self._troubled = troubled
         self._servers: dict[int, str] = {}
-        self._starts: dict[str, list[_Start]] = {}
-        self._of_process: dict[tuple[str, tuple[str, str]], list[_Start]] = defaultdict(list)
+        self._starts: dict[str, list[Start]] = {}
+        self._of_process: dict[tuple[str, tuple[str, str]], list[Start]] = defaultdict(list)
         for mark in marks:
-            self._start_for(mark).add(mark, rank_of(self._lines[mark.index]))
+            start = self._start_for(mark)
+            if not self._may_be_of_another(start, mark):
+                start.add(mark, rank_of(self._lines[mark.index]))
         self._last_marks = {
             server: list(accumulate((start.last_mark for start in starts), max))
             for server, starts in self._starts.items()
@@ -153,8 +102,8 @@ class Timeline:
             found = next((phase for phase in _DEEPEST_FIRST if phase in window), None)
             if found is not None:
                 return found
-        above = _marker(start, index)
-        return above if above not in _SAYS_LITTLE else _just_below(start, index) or above
+        above = marker(start, index)
+        return above if above not in _SAYS_LITTLE else just_below(start, index) or above
 
     def marker_at(self, index: int) -> Phase:
         """The phase of the last marker of the same start at or above ``index``; READY counts as SERVING.
@@ -162,7 +111,7 @@ class Timeline:
         A line of nobody, such as an event of the platform, takes the phase of the one server that has any.
         """
         start = self._start_at(index) or self._only_start_at(index)
-        return Phase.UNKNOWN if start is None else _marker(start, index)
+        return Phase.UNKNOWN if start is None else marker(start, index)
 
     def stopped(self, index: int) -> bool:
         """Whether somebody had stopped the process that wrote the line.
@@ -186,7 +135,7 @@ class Timeline:
     def only_begun(self, index: int) -> bool:
         """Whether nothing but a banner stands above the line in its start: it began, and how far it came is open."""
         start = self._start_at(index)
-        return start is not None and not _far(start, index)
+        return start is not None and not got_far(start, index)
 
     def started_after(self, index: int) -> bool:
         """Whether the very start that wrote ``index`` completed afterwards.
@@ -195,13 +144,16 @@ class Timeline:
         one stream and the line does not say whose it is, all of them must complete.
         """
         start = self._start_at(index)
-        if start is None or not _any_after(start.complete_at, index) or start.complete_at[0] < index:
+        if start is None or not any_after(start.complete_at, index) or start.complete_at[0] < index:
             return False
-        if api_server_of(self._lines[index]) is not None:
+        if self._names_its_start(start, index):
             return True
-        return all(
-            _any_after(other.complete_at, index) for other in self._around(start.server, index) if other is not start
-        )
+        others = (other for other in self._around(start.server, index) if other is not start)
+        return all(any_after(other.complete_at, index) for other in others)
+
+    def _names_its_start(self, start: Start, index: int) -> bool:
+        line = self._lines[index]
+        return api_server_of(line) is not None or self._last_of(start.server, worker_of(line), index) is start
 
     def served_after(self, index: int) -> bool:
         """Whether the start that wrote ``index`` completed a request, or counted a new token, afterwards.
@@ -220,6 +172,13 @@ class Timeline:
         later = start.works[bisect_right(start.works_at, index) :]
         return any(phase is Phase.PROFILING or phase is Phase.GRAPH_CAPTURE or phase in UP for phase in later)
 
+    def up_below(self, index: int) -> int:
+        """Where the start that wrote ``index`` first says below it that it is up; the end of the text if nowhere."""
+        start = self._start_at(index)
+        first = len(self._lines) if start is None else bisect_right(start.works_at, index)
+        ups = () if start is None else zip(start.works_at[first:], start.works[first:], strict=True)
+        return next((at for at, phase in ups if phase in UP), len(self._lines))
+
     def start(self, index: int) -> tuple[str, int] | None:
         """Which start wrote the line: its server and where it begins; None where none is known."""
         start = self._start_at(index)
@@ -228,14 +187,14 @@ class Timeline:
     def progress_after(self, index: int) -> bool:
         """Whether any marker of the same start stands below the line, and not only those of another engine."""
         start = self._start_at(index)
-        if start is None or not _any_after(start.works_at, index):
+        if start is None or not any_after(start.works_at, index):
             return False
-        return start.works_by.get(None, _FIRST) > index or self._any_of_own(start, start.works_by, index)
+        return start.works_by.get(None, FIRST) > index or self._any_of_own(start, start.works_by, index)
 
     def begins_below(self, index: int) -> bool:
         """Whether a server's first banner of all stands below its line: a script before it, which did not stop it."""
         starts = self._starts.get(self.server(index), [])
-        above = any(start.at[:1] <= [index] if start.at else _FIRST < start.banner_at <= index for start in starts)
+        above = any(start.at[:1] <= [index] if start.at else FIRST < start.banner_at <= index for start in starts)
         return not above and any(start.banner_at > index for start in starts)
 
     def others_start(self, index: int) -> bool:
@@ -243,7 +202,7 @@ class Timeline:
         own = self.server(index)
         if not own or own in self._marked:
             return False
-        begun = (_marker(self._last_begun(server, index), index) for server in self._marked if server)
+        begun = (marker(self._last_begun(server, index), index) for server in self._marked if server)
         return any(phase in STARTING or phase is Phase.UNKNOWN for phase in begun)
 
     @property
@@ -252,37 +211,50 @@ class Timeline:
         last = max(
             (s for starts in self._starts.values() for s in starts if s.at), key=lambda s: s.at[-1], default=None
         )
-        return Phase.UNKNOWN if last is None else _marker(last, last.at[-1])
+        return Phase.UNKNOWN if last is None else marker(last, last.at[-1])
 
-    def _start_for(self, mark: PhaseMark) -> _Start:
+    def _start_for(self, mark: PhaseMark) -> Start:
         server = self.server(mark.index)
-        starts = self._starts.setdefault(server, [_Start(server=server, begins=_FIRST, banner_at=_FIRST)])
+        starts = self._starts.setdefault(server, [Start(server=server, begins=FIRST, banner_at=FIRST)])
         process = api_server_of(self._lines[mark.index])
-        start = self._last_of(server, process, mark.index) or starts[-1]
+        worker = worker_of(self._lines[mark.index])
+        start = self._last_of(server, process, mark.index) or (
+            start_of_worker(worker, starts) if worker else starts[-1]
+        )
         if self._begins_anew(mark, start, process):
-            start = _Start(server=server, begins=mark.index, banner_at=mark.index)
+            start = Start(server=server, begins=mark.index, banner_at=mark.index)
             starts.append(start)
+        if worker is not None and worker[0] not in start.workers:
+            start.workers[worker[0]] = worker[1]
+            self._of_process[server, worker].append(start)
         if process is not None and process[0] not in start.pids:
             start.pids[process[0]] = process[1]
             self._of_process[server, process].append(start)
         return start
 
-    def _last_of(self, server: str, process: tuple[str, str] | None, index: int) -> _Start | None:
+    def _last_of(self, server: str, process: tuple[str, str] | None, index: int) -> Start | None:
         """The last start above a line that the process is known to belong to."""
         known = self._of_process.get((server, process), ()) if process else ()
         return next((start for start in reversed(known) if start.begins <= index), None)
 
-    def _begins_anew(self, mark: PhaseMark, start: _Start, process: tuple[str, str] | None) -> bool:
-        if _another(start, process):
+    def _begins_anew(self, mark: PhaseMark, start: Start, process: tuple[str, str] | None) -> bool:
+        if is_another(start, process):
             return True
         if mark.near or mark.phase is not Phase.CONFIG:
             return False
         if mark.proof is not Proof.NEW_START:  # an engine that begins again after it was up, without a banner
             return any(phase in UP for phase in start.works)
-        far = start.banner_at != _FIRST and mark.index - start.banner_at > BANNER_LINES
+        far = start.banner_at != FIRST and mark.index - start.banner_at > BANNER_LINES
         return start.under_way or far or self._trouble_between(start.banner_at, mark.index)
 
-    def _around(self, server: str, index: int) -> Iterator[_Start]:
+    def _may_be_of_another(self, start: Start, mark: PhaseMark) -> bool:
+        """Whether nobody says who serves, the last start is not up, and an earlier one is, which nobody stopped."""
+        if start.complete_at or mark.near or mark.phase is not Phase.SERVING or api_server_of(self._lines[mark.index]):
+            return False
+        before = self._starts[start.server][-3:-1]
+        return any(other.complete_at and not other.stops_at for other in before)
+
+    def _around(self, server: str, index: int) -> Iterator[Start]:
         """The starts of a server that had begun before the line and wrote after it."""
         starts, last = self._starts[server], self._last_marks[server]
         at = bisect_left(starts, index, key=lambda start: start.begins) - 1
@@ -291,68 +263,39 @@ class Timeline:
                 yield starts[at]
             at -= 1
 
-    def _reach(self, start: _Start) -> tuple[int, int]:
+    def _reach(self, start: Start) -> tuple[int, int]:
         """Where a start begins, and where the next one of its server does."""
         later = [other.begins for other in self._starts[start.server] if other.begins > start.begins]
         return max(0, start.begins), min(later, default=len(self._lines))
 
     def _trouble_between(self, first: int, last: int) -> bool:
         between = self._troubled[bisect_left(self._troubled, first) : bisect_right(self._troubled, last)]
-        return any(first != _FIRST or at not in self._probed for at in between)
+        return any(first != FIRST or at not in self._probed for at in between)
 
-    def _start_at(self, index: int) -> _Start | None:
+    def _start_at(self, index: int) -> Start | None:
         starts = self._starts.get(self.server(index))
         if starts is None:
             return None
         process = api_server_of(self._lines[index]) if 0 <= index < len(self._lines) else None
         last = bisect_right(starts, index, key=lambda start: start.begins) - 1
-        start = self._last_of(self.server(index), process, index) or starts[last]
-        return None if _another(start, process) else start
+        worker = worker_of(self._lines[index]) if 0 <= index < len(self._lines) and process is None else None
+        start = self._last_of(self.server(index), process or worker, index) or starts[last]
+        return None if is_another(start, process) else start
 
-    def _any_of_own(self, start: _Start, last_by: Mapping[int | None, int], index: int) -> bool:
+    def _any_of_own(self, start: Start, last_by: Mapping[int | None, int], index: int) -> bool:
         """Whether the engine that wrote the line, or every one where it names none, has a mark below it."""
         line = self._lines[index]
         if start.highest_rank == 0 and not is_of_parallel(line):
-            return max(last_by.values(), default=_FIRST) > index
+            return max(last_by.values(), default=FIRST) > index
         own = rank_of(line)
         ranks = range(start.highest_rank + 1) if own is None else [own]
-        return all(last_by.get(rank, _FIRST) > index for rank in ranks)
+        return all(last_by.get(rank, FIRST) > index for rank in ranks)
 
-    def _only_start_at(self, index: int) -> _Start | None:
+    def _only_start_at(self, index: int) -> Start | None:
         if self._only is None or self.server(index):
             return None
         return self._last_begun(self._only, index)
 
-    def _last_begun(self, server: str, index: int) -> _Start:
+    def _last_begun(self, server: str, index: int) -> Start:
         starts = self._starts[server]
         return starts[bisect_right(starts, index, key=lambda start: start.begins) - 1]
-
-
-def _another(start: _Start, process: tuple[str, str] | None) -> bool:
-    """Whether the process belongs to another start, for this one has another of that name."""
-    return process is not None and start.pids.get(process[0], process[1]) != process[1]
-
-
-def _far(start: _Start, index: int) -> bool:
-    """Whether the last marker at or above the line is more than a line of the banner."""
-    at = bisect_right(start.at, index)
-    return bool(at) and start.at[at - 1] != start.banner_at
-
-
-def _marker(start: _Start, index: int) -> Phase:
-    at = bisect_right(start.at, index)
-    if not at:
-        return Phase.UNKNOWN
-    phase = start.phases[at - 1]
-    return Phase.SERVING if phase is Phase.READY else phase
-
-
-def _just_below(start: _Start, index: int) -> Phase | None:
-    first = bisect_right(start.works_at, index)
-    below = start.works[first : bisect_right(start.works_at, index + BELOW_LINES)]
-    found = next((phase for phase in below if phase in STARTING or phase in UP), None)
-    return Phase.SERVING if found in UP else found
-
-
-def _any_after(positions: Sequence[int], index: int) -> bool:
-    return bool(positions) and positions[-1] > index

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from agent.failures.signature import Phase
-from agent.failures.text.phases import PhaseMark, Timeline
+from agent.failures.text.phases import Timeline
+from agent.failures.text.starts import PhaseMark
 from agent.failures.text.streams import api_server_of, rank_of
 
 SETTLED = 3

@@ -33,6 +33,7 @@ _PREFIX = re.compile(
     r"|<\d{1,3}>1 \S{1,40} (?P<syslog>\S{1,200} \S{1,100}) \S{1,40} \S{1,40} (?:-|\[[^\]]{0,400}\])"
     rf"|[+-]?\s?(?P<stern>{_POD} [a-z][a-z0-9-]{{0,62}})(?=\s{{1,9}}\S)"
     rf"|(?P<bare>{_POD})(?=\s(?:{_OF_PYTHON}))"
+    r"|\[(?P<child>\d{2,5})\](?=\s{1,2}(?:main|srv|slot|load_|llama_|common_|ggml_|gguf_)[\w ]{0,60}:)"
     r"|(?P<ray>\(ServeReplica:[^()\s]{1,120} pid=\d{1,10}(?:, ip=[\d.]{7,15})?\))"
     r")\s?"
 )
@@ -53,6 +54,7 @@ _RANK = re.compile(
     r"\bEngine (?P<counted>\d{1,5}):|\((?:EngineCore|Worker|VllmWorker)_DP(?P<parallel>\d{1,5})(?:_\w{1,20})? pid="
     r"|\(EngineCore(?:_(?P<old>\d{1,5}))? pid="
 )
+_WORKER = re.compile(r"\((?P<name>(?:EngineCore|VllmWorker|Worker)[\w= ]{0,30}) pid=(?P<pid>\d{1,10})\b")
 _ENGINE = re.compile(r"\((?P<name>EngineCore\w{0,12}) pid=(?P<pid>\d{1,10})\)")
 
 
@@ -82,6 +84,12 @@ def api_server_of(line: str) -> tuple[str, str] | None:
     Two pids of one name are two starts, also where they write into one stream.
     """
     found = _API_SERVER.search(line, 0, 300) if "pid=" in line[:300] else None
+    return (found["name"], found["pid"]) if found else None
+
+
+def worker_of(line: str) -> tuple[str, str] | None:
+    """Name and pid of the vLLM engine or worker process that wrote the line, where it says so."""
+    found = _WORKER.search(line, 0, 300) if "pid=" in line[:300] else None
     return (found["name"], found["pid"]) if found else None
 
 

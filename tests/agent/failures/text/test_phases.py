@@ -3,7 +3,8 @@
 import pytest
 
 from agent.failures.signature import Phase, Proof
-from agent.failures.text.phases import BANNER_LINES, LOOK_BACK_LINES, PhaseMark, Timeline
+from agent.failures.text.phases import BANNER_LINES, LOOK_BACK_LINES, Timeline
+from agent.failures.text.starts import PhaseMark
 
 LINES = 400
 BANNER = (Phase.CONFIG, Proof.NEW_START)

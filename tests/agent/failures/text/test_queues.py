@@ -4,8 +4,9 @@ import pytest
 
 from agent.failures.match.matcher import Matcher
 from agent.failures.signature import Phase, Proof
-from agent.failures.text.phases import PhaseMark, Timeline
+from agent.failures.text.phases import Timeline
 from agent.failures.text.queues import SETTLED, Queues
+from agent.failures.text.starts import PhaseMark
 from tests.agent.failures.log_changes import HEALTHY_START
 
 TOLD = "(APIServer pid=7) INFO 05-06 07:30:00 [launcher.py:9] Received signal SIGTERM, shutting down"

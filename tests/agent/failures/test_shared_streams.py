@@ -1,0 +1,154 @@
+"""Two servers that write into one log without names, the orders of a job's scheduler, and who is called afterwards."""
+
+import re
+
+import pytest
+
+from agent.failures.finding import Finding
+from agent.failures.match.matcher import Matcher
+from agent.failures.text.entry_text import log_lines
+from tests.agent.failures.log_changes import BANNER, ENGINE, HEALTHY_START, READY, TOKENS
+
+OOM = "(EngineCore pid=91) ERROR 05-06 07:10:01 [core.py:7] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 112.00 MiB."
+PORT = "(APIServer pid=9) OSError: [Errno 98] Address already in use"
+
+
+def second(lines: list[str]) -> list[str]:
+    """The same lines of another start."""
+    return [line.replace("pid=7)", "pid=9)").replace("pid=71)", "pid=91)") for line in lines]
+
+
+def unnamed(lines: list[str]) -> list[str]:
+    """The same lines of a version that does not write its pids."""
+    return [re.sub(r"^\((?:APIServer|EngineCore) pid=\d+\) ", "", line) for line in lines]
+
+
+def classify(matcher: Matcher, lines: list[str]) -> Finding:
+    text = "\n".join(log_lines("\n".join(lines)))
+    return matcher.classify(text, whole_log=True, platform=None)
+
+
+@pytest.mark.parametrize("names", [list, unnamed])
+@pytest.mark.parametrize(("said", "class_"), [(OOM, "gpu_oom_weights"), (PORT, "port_not_listening")])
+def test_a_second_start_that_fails_is_not_healed_by_the_first_which_serves_on(
+    matcher: Matcher, names: type[list[str]], said: str, class_: str
+) -> None:
+    lines = [*HEALTHY_START, *second([*BANNER, *ENGINE[:2]]), said, *TOKENS]
+    assert classify(matcher, names(lines)).class_ == class_
+
+
+def test_an_engine_is_of_the_start_that_it_was_first_seen_in(matcher: Matcher) -> None:
+    both = [*HEALTHY_START, *second(HEALTHY_START)]
+    others = second(TOKENS)
+    assert classify(matcher, [*both, OOM.replace("91", "71"), *others]).class_ == "gpu_oom_runtime"
+    assert classify(matcher, [*both, OOM, *others]).benign
+    assert classify(matcher, [*both, OOM, *TOKENS]).class_ == "gpu_oom_runtime"
+
+
+def test_in_a_container_that_starts_again_the_same_pids_are_of_the_new_start(matcher: Matcher) -> None:
+    again = [*HEALTHY_START, *BANNER, *ENGINE[:2], OOM.replace("91", "71")]
+    assert classify(matcher, again).class_ == "gpu_oom_weights"
+    refused = "(EngineCore pid=71) requests.exceptions.ConnectionError: MaxRetryError on huggingface.co"
+    assert classify(matcher, [*HEALTHY_START, *BANNER, refused, *ENGINE, *READY, *TOKENS]).benign
+
+
+LOADS = [
+    "main: loading model",
+    "srv    load_model: loading model 'lamp.gguf'",
+    "llama_model_loader: loaded meta data with 34 key-value pairs and 339 tensors from lamp.gguf",
+]
+UP = [
+    "llama_context: constructing llama_context",
+    "srv    load_model: initializing, n_slots = 4",
+    "main: server is listening on http://127.0.0.1:8080 - starting the main loop",
+]
+LACKS = [
+    "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 8192.00 MiB on device 0: cudaMalloc failed: out of memory",
+    "alloc_tensor_range: failed to allocate CUDA0 buffer of size 8589934592",
+    "llama_model_load: error loading model: unable to allocate CUDA0 buffer",
+    "main: exiting due to model loading error",
+]
+MISSES = ["gguf_init_from_file: failed to open GGUF file 'lamp.gguf'", "main: exiting due to model loading error"]
+
+
+@pytest.mark.parametrize(("ends", "class_"), [(LACKS, "gpu_oom_weights"), (MISSES, "weights_unreadable")])
+@pytest.mark.parametrize(
+    "order",
+    [
+        lambda ends: [*LOADS, *LOADS, *ends, *UP],
+        lambda ends: [*LOADS[:1] * 2, *LOADS[1:2] * 2, *LOADS[2:] * 2, *ends, *UP],
+        lambda ends: [*LOADS[:2], *LOADS, *ends, *LOADS[2:], *UP],
+        lambda ends: [*LOADS, *UP, *LOADS, *ends],
+        lambda ends: [*LOADS, *ends, *LOADS, *UP],
+    ],
+    ids=[
+        "one behind the other",
+        "line by line",
+        "in stretches",
+        "up, then one that fails",
+        "fails, then one that is up",
+    ],
+)
+def test_a_start_of_llama_cpp_that_ended_is_not_the_one_that_comes_up(matcher: Matcher, ends, class_, order) -> None:  # type: ignore[no-untyped-def]
+    assert classify(matcher, order(ends)).class_ == class_
+
+
+def test_the_models_of_llama_cpps_router_are_servers_of_their_own(matcher: Matcher) -> None:
+    lines = [f"[45001] {one}" for one in [*LOADS, *LACKS[:3]]] + [f"[45002] {one}" for one in [*LOADS, *UP]]
+    assert classify(matcher, lines).class_ == "gpu_oom_weights"
+
+
+def test_what_another_start_prints_says_nothing_of_the_memory_of_this_one(matcher: Matcher) -> None:
+    buffers = "llama_context: CUDA0 compute buffer size = 304.00 MiB"
+    assert classify(matcher, [*LOADS, buffers, *UP, *LOADS, *LACKS]).class_ == "gpu_oom_weights"
+
+
+CANCELLED = "slurmstepd: error: *** JOB 123 ON gpu01 CANCELLED AT 2031-05-06T07:12:00 ***"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "openai.APIConnectionError: Connection error.",
+        "ERROR: lamp ('Connection aborted.', RemoteDisconnected('Remote end closed connection without response'))",
+        "httpx.ConnectError: [Errno 111] Connection refused",
+        "curl: (7) Failed to connect to localhost port 8000: Connection refused",
+    ],
+)
+@pytest.mark.parametrize("above", [[], ["CUDA_VISIBLE_DEVICES: 0"], HEALTHY_START])
+def test_a_client_is_refused_after_its_job_was_cancelled(matcher: Matcher, said: str, above: list[str]) -> None:
+    assert not classify(matcher, [*above, said]).benign
+    assert classify(matcher, [*above, CANCELLED, said]).benign
+    late = CANCELLED.replace(" ***\n", "").replace("00 ***", "00 DUE TO TIME LIMIT ***")
+    assert classify(matcher, [*above, late, said]).class_ == "quota_exceeded"
+
+
+def test_an_ordered_stop_that_was_printed_newest_first_is_one(matcher: Matcher) -> None:
+    ends = [
+        "(APIServer pid=7) INFO 05-06 07:12:01 [launcher.py:99] Received signal SIGTERM",
+        "(APIServer pid=7) INFO:     Application shutdown complete.",
+        "(EngineCore pid=71) ERROR 05-06 07:12:03 [core.py:1] EngineCore encountered a fatal error",
+    ]
+    timed = [f"2031-05-06T07:{n // 60:02}:{n % 60:02}Z {line}" for n, line in enumerate([*HEALTHY_START, *ends])]
+    assert classify(matcher, timed[::-1]).benign
+    dies = timed[:-3] + timed[-1:]
+    assert classify(matcher, dies[::-1]).class_ == "engine_dead"
+
+
+@pytest.mark.parametrize("said", ["lamp not found", "the lamp timed out", "Failed to light the lamp"])
+def test_a_warning_of_a_failure_that_is_written_last_leaves_a_doubt(matcher: Matcher, said: str) -> None:
+    warning = f"(APIServer pid=7) WARNING 05-06 07:12:01 [lamp.py:9] {said}"
+    last = classify(matcher, [*HEALTHY_START, warning])
+    assert (last.benign, last.certain) == (True, False)
+    assert classify(matcher, [*HEALTHY_START, f"{warning}, falling back"]).certain
+    assert classify(matcher, [*HEALTHY_START, warning, *TOKENS]).certain
+
+
+@pytest.mark.parametrize("number", [48, 74, 79, 94, 95, 119])
+def test_an_xid_that_somebody_other_than_the_driver_names_is_not_certain(matcher: Matcher, number: int) -> None:
+    told = classify(matcher, [f"lamp-watch: GPU 3 had Xid {number}"])
+    assert (told.class_, told.certain) == ("gpu_hardware_fault", False)
+    for said in (f"if Xid {number} then drain", f'rule "Xid {number}" loaded', f"no Xid {number} on any GPU"):
+        assert classify(matcher, [*HEALTHY_START, said]).class_ != "gpu_hardware_fault"
+    drivers = f"kernel: NVRM: Xid (PCI:0000:3b:00): {79 if number in {74, 94, 119} else number}, pid=1, lamp"
+    assert classify(matcher, [drivers]).certain
