@@ -7,6 +7,8 @@ from agent.failures.signature import FailureClass, Phase, Role
 
 Value = int | float | str
 
+MAX_EVIDENCE_CHARS = 500
+
 
 @dataclass(frozen=True, kw_only=True)
 class EvidenceLine:

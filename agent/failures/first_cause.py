@@ -3,16 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agent.failures.finding import EvidenceLine, Finding, Value
+from agent.failures.finding import MAX_EVIDENCE_CHARS, EvidenceLine, Finding, Value
+from agent.failures.harmless import harmless, unknown_of
 from agent.failures.measure import measure
 from agent.failures.recovered import (
     BROKEN,
-    end_of_traceback,
     ends_in_a_guess,
     evident,
     got_past,
-    is_calmed,
-    is_queue,
     is_stopped,
     resting_on_others,
     standing,
@@ -22,9 +20,8 @@ from agent.failures.recovered import (
 )
 from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.rules.rules import RULES
-from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
+from agent.failures.signature import TROUBLE, FailureClass, Phase, Role, Sighting, Signature
 from agent.failures.text.log_text import (
-    is_bare,
     is_error_line,
     is_fatal,
     is_note,
@@ -33,14 +30,17 @@ from agent.failures.text.log_text import (
     is_warning,
     looks_like_failure,
     most_informative_lines,
-    only_info,
     tells_an_end,
-    warns_of_failure,
 )
-from agent.failures.text.no_evidence import GOES_ON, ends_process, ends_server, ends_traceback, is_mild, is_refusal
+from agent.failures.text.no_evidence import (
+    ends_process,
+    ends_server,
+    ends_traceback,
+    is_mild,
+    is_refusal,
+    says_it_passed,
+)
 from agent.failures.text.phases import Timeline
-from agent.failures.text.pod_starts import is_waiting
-from agent.failures.text.queues import Queues
 from agent.failures.text.starts import STARTING
 from agent.failures.text.streams import body_of, rank_of
 from agent.failures.text.subjects import Subject, subject_at
@@ -70,7 +70,6 @@ MAX_RULE_CHARS = 65_536
 """What a rule may look at around the decisive line."""
 
 MOST_EVIDENCE = 6
-MAX_EVIDENCE_CHARS = 500
 
 
 def judge(
@@ -91,12 +90,12 @@ def judge(
     troubles = standing(lines, sightings, timeline)
     doubtful = resting_on_others(lines, sightings, timeline, troubles)
     sightings = [s for s in sightings if s.signature.role is not Role.BENIGN or _may_speak(s, lines, timeline)]
-    harmless = {s.index for s in sightings if s.signature.role in {Role.BENIGN, Role.PHASE}}
-    harmless |= {s.index for s in all_troubles if s.signature.role is not Role.HINT} - {
+    calm_at = {s.index for s in sightings if s.signature.role in {Role.BENIGN, Role.PHASE}}
+    calm_at |= {s.index for s in all_troubles if s.signature.role is not Role.HINT} - {
         s.index for s in troubles if s.signature.role is not Role.HINT
     }
     troubles = [
-        s for s in troubles if s.signature.role is not Role.HINT or not (s.index in harmless or is_mild(lines, s.index))
+        s for s in troubles if s.signature.role is not Role.HINT or not (s.index in calm_at or is_mild(lines, s.index))
     ]
     if any(s.signature.needs_silence for s in troubles) and not (
         whole_log and _silent(lines, sightings, troubles, timeline)
@@ -120,7 +119,7 @@ def judge(
     if ended:
         return _ended(lines)
     open_end = unresolved or ends_in_a_guess(lines, sightings, timeline)
-    calm = None if open_end else found or _harmless(lines, loud, sightings, timeline, besides=besides)
+    calm = None if open_end else found or harmless(lines, loud, sightings, timeline, besides=besides)
     return calm or _unknown(lines)
 
 
@@ -155,18 +154,10 @@ def _unresolved(
     """
     return [
         index
-        for index in _unknown_of(lines, loud, sightings, timeline)
+        for index in unknown_of(lines, loud, sightings, timeline)
         if is_error_line(body_of(lines[index]))
         and not (is_stopped(lines, index, timeline) or timeline.started_after(index))
     ]
-
-
-def _unknown_of(
-    lines: Sequence[str], loud: Sequence[int], sightings: Sequence[Sighting], timeline: Timeline
-) -> list[int]:
-    """The loud lines that no rule knows, neither by themselves nor by the end of the traceback that they announce."""
-    known = {s.index for s in sightings if s.signature.role is not Role.HINT and not s.signature.near}
-    return [at for at in loud if at not in known and end_of_traceback(lines, at, timeline) not in known]
 
 
 def _silent(
@@ -230,7 +221,12 @@ def _trouble(
 
 
 def _may_be_the_servers(best: Sighting, ranked: Sequence[Sighting], lines: Sequence[str]) -> bool:
-    """Whether a line of the first signature names the server, or nobody, where its lines name whom they are about."""
+    """Whether a line of the first signature names the server, or nobody, where its lines name whom they are about.
+
+    A line that tells how its program went on may be of a trouble that is over.
+    """
+    if says_it_passed(lines[best.index]):
+        return False
     if not best.signature.names_subject:
         return True
     same = (s.index for s in ranked if s.signature.id == best.signature.id)
@@ -324,55 +320,6 @@ def _evidence(lines: Sequence[str], ranked: Sequence[Sighting]) -> tuple[Evidenc
         EvidenceLine(index=index, text=lines[index].strip()[:MAX_EVIDENCE_CHARS])
         for index in list(dict.fromkeys(order))[:MOST_EVIDENCE]
     )
-
-
-def _harmless(
-    lines: Sequence[str], loud: Sequence[int], sightings: Sequence[Sighting], timeline: Timeline, *, besides: bool
-) -> Finding | None:
-    """A harmless text; ``besides`` for one that tells a trouble of another program.
-
-    Not with certainty where nobody says whose queue drained, which of several servers wrote, what became of a pod
-    that has what it waited for, what a container did that was started, or whether a start came to its end.
-    """
-    loud = _unknown_of(lines, loud, sightings, timeline)
-    scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
-    survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
-    notes = only_info(list(lines))
-    calm = (scary or timeline.is_progress) and all(is_calmed(lines, index, timeline) for index in loud)
-    if not notes and not calm:
-        return None
-    best = max(scary, key=lambda sighting: (sighting.signature.precedence, -sighting.index), default=None)
-    markers = [sighting for sighting in sightings if sighting.signature.role is Role.PHASE]
-    doubt = besides or loud or any(is_queue(s.signature) and not timeline.server(s.index) for s in sightings)
-    doubt = doubt or any(is_waiting(lines[s.index]) for s in survived)
-    doubt = doubt or timeline.last_phase in STARTING or _ends_unknown(lines, sightings)
-    doubt = doubt or (not timeline.is_progress and any(s.signature.proof is Proof.STARTED for s in sightings))
-    doubt = doubt or Queues([], [], lines, timeline).doubts_one_server
-    shown = [*scary[:3], *survived[:2]] or markers[-3:]
-    return Finding(
-        class_=FailureClass.BENIGN,
-        signature=best.signature.id if best else "healthy_progress" if timeline.is_progress else "only_notes",
-        confidence=_calm(best, timeline, loud=bool(loud)),
-        certain=not doubt and (best.signature.certain if best else timeline.is_progress),
-        benign=True,
-        evidence=tuple(EvidenceLine(index=s.index, text=lines[s.index].strip()[:MAX_EVIDENCE_CHARS]) for s in shown),
-        fix_actions=best.signature.fixes if best else ("none_benign",),
-        phase=timeline.last_phase,
-        precedence=best.signature.precedence if best else 0,
-    )
-
-
-def _ends_unknown(lines: Sequence[str], sightings: Sequence[Sighting]) -> bool:
-    """Whether words that no rule knows, without a level or in a warning of a failure, are the last: who knows more?"""
-    known = max((s.index for s in sightings if s.signature.role is not Role.HINT), default=-1)
-    return any(is_bare(line) or (warns_of_failure(line) and not GOES_ON.search(line)) for line in lines[known + 1 :])
-
-
-def _calm(best: Sighting | None, timeline: Timeline, *, loud: bool) -> float:
-    if loud:
-        return 0.7
-    unspoken = 0.85 if timeline.is_progress else 0.5
-    return unspoken if best is None else best.signature.confidence
 
 
 def _ended(lines: Sequence[str]) -> Finding:

@@ -1,17 +1,19 @@
 """Which troubles of a text stand: those that nothing below them, no ordered stop and no handler ended."""
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from agent.failures.asked_to_end import PASSING, Asked
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
 from agent.failures.text.log_text import TRACEBACK, failure_candidates, is_error_line, is_failure_candidate
 from agent.failures.text.no_evidence import (
     GOES_ON,
     INTERRUPT,
     MOST_TRACEBACK_LINES,
+    counts_none,
     ends_process,
     goes_on_above,
     is_dumped,
@@ -26,8 +28,8 @@ from agent.failures.text.phases import Timeline
 from agent.failures.text.pod_starts import PodStarts
 from agent.failures.text.queues import Queues
 from agent.failures.text.starts import STARTING, UP, PhaseMark
-from agent.failures.text.streams import body_of, pods_of
-from agent.failures.text.subjects import Subject, subject_at, unit_started_below, unit_told_to_stop
+from agent.failures.text.streams import body_of
+from agent.failures.text.subjects import Subject, subject_at, unit_told_to_stop
 
 _Ends = Mapping[tuple[str, int] | None, Sequence[int]]
 
@@ -53,9 +55,6 @@ PER_REQUEST = frozenset(
 STAYS = PER_REQUEST | {FailureClass.ILLEGAL_MEMORY_ACCESS}
 """What tokens do not end: a process whose kernel failed still counts those of the seconds before, and is lost."""
 
-PASSING = frozenset({FailureClass.STARTUP_PROBE_FAILED, FailureClass.PORT_NOT_LISTENING, FailureClass.ENGINE_HANG})
-"""Consequences that a start or a server may get over; the others tell of an end."""
-
 PORT_NOT_OPEN = ("Unhealthy", "connection refused")
 """Words of the kubelet's event of one try; other platforms report when they have given up."""
 
@@ -76,9 +75,6 @@ BEFORE_WEIGHTS = frozenset(
 
 BESIDE_LINES = 120
 """A stop that is reported within so many lines of an interrupt is the same."""
-
-AFTER_A_STOP = PASSING | {FailureClass.ENGINE_DEAD, FailureClass.QUEUE_SATURATION, FailureClass.HOST_OOM}
-"""What a probe or the platform reports about a server that was asked to end; one that takes too long is killed."""
 
 OF_A_SCRIPT = frozenset(
     {FailureClass.MODEL_NOT_FOUND, FailureClass.INVALID_FLAG, FailureClass.UNSUPPORTED_ARCHITECTURE}
@@ -103,9 +99,6 @@ _NOBODY_LISTENS = re.compile(
 _NOBODY_ANSWERS = re.compile(_NOBODY_LISTENS.pattern + "|APIConnectionError|Connection aborted|Disconnected")
 """What somebody sees who calls a server before it is up; the hub is not such a server."""
 
-OF_A_UNIT = FailureClass.NO_GPU_VISIBLE
-"""What a unit of the machine brings about, which systemd stops and starts: NVIDIA's fabric manager."""
-
 
 def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[Sighting], list[int]]:
     """The sightings, and the lines that may be a failure, without what is only quoted or was handled."""
@@ -116,7 +109,8 @@ def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[S
 
     @cache
     def is_evidence(index: int) -> bool:
-        return not is_quoted(lines, index) and (index in kept or not is_handled(lines, index))
+        no_trouble = is_quoted(lines, index) or counts_none(lines[index])
+        return not no_trouble and (index in kept or not is_handled(lines, index))
 
     reduced = ((at, without_arguments(lines[at])) for at in failure_candidates(lines))
     candidates = [at for at, words in reduced if words == lines[at] or is_failure_candidate(words)]
@@ -183,7 +177,7 @@ def standing(
     deaths = defaultdict(list)
     for index in sorted(ends):
         deaths[timeline.start(index)].append(index)
-    asked = _Asked(sightings, lines, timeline)
+    asked = Asked(sightings, lines, timeline)
     started = PodStarts([s.index for s in sightings if s.signature.proof is Proof.STARTED], lines, timeline)
     empty = [_mark(s) for s in sightings if s.signature.proof is Proof.QUEUE_EMPTY]
     queues = Queues([s.index for s in sightings if is_queue(s.signature)], empty, lines, timeline)
@@ -373,27 +367,3 @@ def end_of_traceback(lines: Sequence[str], head: int, timeline: Timeline) -> int
         if timeline.server(index) == server and not goes_on_above(lines[index]):
             return index
     return None
-
-
-class _Asked:
-    """The pods and units that the platform was asked to end: what it reports of that end afterwards is no failure."""
-
-    def __init__(self, sightings: Sequence[Sighting], lines: Sequence[str], timeline: Timeline) -> None:
-        self._lines, self._timeline = lines, timeline
-        self._banners = sorted({s.index for s in sightings if s.signature.proof is Proof.NEW_START})
-        self._first: dict[object, int] = {}
-        for index in sorted({s.index for s in sightings if s.signature.proof is Proof.ASKED}):
-            self._first.setdefault((pods_of(lines[index]), timeline.start(index)), index)
-
-    def covers(self, sighting: Sighting) -> bool:
-        """Whether a probe's failure, or an end, follows the request to end the same before another start."""
-        entry = sighting.signature
-        if entry.role is not Role.CONSEQUENCE or entry.failure_class not in AFTER_A_STOP | {OF_A_UNIT}:
-            return False
-        above = bisect_left(self._banners, sighting.index)
-        if unit_told_to_stop(self._lines, sighting.index, banner=self._banners[above - 1] if above else -1):
-            return True
-        if entry.failure_class is OF_A_UNIT:
-            return unit_started_below(self._lines, sighting.index)
-        same = (pods_of(self._lines[sighting.index]), self._timeline.start(sighting.index))
-        return self._first.get(same, sighting.index + 1) <= sighting.index

@@ -80,6 +80,17 @@ _CUSTOMISED = re.compile(r"\bError in (?:site|user)customize; set PYTHONVERBOSE 
 _NOT_IMPORTED = re.compile(r"\b(?:ImportError|ModuleNotFoundError): ")
 """What Python goes on without; another exception there is a trouble of the machine."""
 _HANDLER_NAME = re.compile(r"\[[\w.-]{1,40}\] ?")
+_PASSES = re.compile(
+    r"\b(?:retr(?:y|ied|ying)|resum(?:ed|ing)|recovered|continu(?:e|ing) without|\(expected\b|PASS(?:ED)?"
+    r"|using (?!GPU)\S{1,40} instead)\b"
+)
+_COUNTS_NONE = re.compile(
+    r"\b(?:errors?|failures?|count|total|so far|ecc|uncorrectable|slowdown|failed|died|crashed|killed|events?"
+    r"|double bit)"
+    r"\s{0,40}[:=]\s{0,4}(?:0|not active|none|false|n/?a)\s*$|\b0 uncorrectable\b|\bcount 0\s*$",
+    re.IGNORECASE,
+)
+"""A counter, as a monitor or ``nvidia-smi -q`` shows it, of a trouble that did not occur."""
 GOES_ON = re.compile(r"\b(?:fall(?:s|ing)? ?back|fallback|ignor(?:ed|ing)|skipp(?:ed|ing))\b", re.IGNORECASE)
 _HEAD = re.compile(
     r"(?P<process>(?:\[rank\d{1,4}\]:\s?|\([^()\n]{1,80}=[^()\n]{1,80}\)\s?)*)"
@@ -132,6 +143,16 @@ def without_arguments(line: str) -> str:
     command = _COMMAND.search(line, 0, 400)
     listed = _WITH_FLAGS.match(line, command.end()) if command else None
     return line[: listed.start()] + line[listed.end() :] if listed else line
+
+
+def says_it_passed(line: str) -> bool:
+    """Whether a line tells a trouble and how its program went on."""
+    return bool(GOES_ON.search(line) or _PASSES.search(line))
+
+
+def counts_none(line: str) -> bool:
+    """Whether a line counts how often a trouble occurred, and it did not."""
+    return _COUNTS_NONE.search(line) is not None and not is_error_line(body_of(line))
 
 
 def is_dumped(line: str) -> bool:

@@ -14,6 +14,7 @@ from agent.failures.match.phrase import parse_phrase
 from agent.failures.signature import WILDCARD, Signature
 from agent.failures.text.entry_text import log_lines
 from agent.failures.text.log_text import split_lines
+from tests.agent.failures.log_changes import HEALTHY_START
 from tests.outside import shared
 
 HERE = Path(__file__).parent
@@ -23,6 +24,9 @@ LEVELS = frozenset({"TRACE", "DEBUG", "INFO", "WARNING", "WARN", "ERROR", "FATAL
 
 LOOK_ALIKES = json.loads((HERE / "look_alikes.json").read_text(encoding="utf-8"))
 """Lines in our own words that have a phrase of an entry and are not its trouble; the entry has one veto for each."""
+
+DECEPTIVE = json.loads((HERE / "deceptive_lines.json").read_text(encoding="utf-8"))
+"""Settings, counters, retries, other programs and documents that use a failure's words; no phrase stands in them."""
 
 
 def lines_of(texts: Iterable[str]) -> list[str]:
@@ -97,3 +101,10 @@ def test_no_veto_says_what_a_shorter_one_of_its_entry_says(catalogue: FailureCat
     for entry in catalogue.signatures:
         plain = [text for text in entry.unless if WILDCARD not in text]
         assert [text for text in entry.unless if any(one != text and one in text for one in plain)] == [], entry.id
+
+
+@pytest.mark.parametrize("line", DECEPTIVE)
+def test_words_of_a_failure_are_not_enough_for_one(matcher: Matcher, line: str) -> None:
+    for above in ([], HEALTHY_START):
+        found = matcher.classify("\n".join([*above, line]), whole_log=True, platform=None)
+        assert found.benign or found.class_ == "unknown", found

@@ -89,7 +89,7 @@ MISSES = ["gguf_init_from_file: failed to open GGUF file 'lamp.gguf'", "main: ex
         "fails, then one that is up",
     ],
 )
-def test_a_start_of_llama_cpp_that_ended_is_not_the_one_that_comes_up(matcher: Matcher, ends, class_, order) -> None:  # type: ignore[no-untyped-def]
+def test_a_start_of_llama_cpp_that_ended_is_not_the_one_that_comes_up(matcher: Matcher, ends, class_, order) -> None:
     assert classify(matcher, order(ends)).class_ == class_
 
 

@@ -19,7 +19,7 @@ def iso(n: int) -> str:
     [iso, lambda n: f"May  6 07:08:{n:02} web lamp[4]:", lambda n: f"INFO 05-06 07:08:{n:02} [lamp.py:1]"],
     ids=["iso", "syslog", "vllm"],
 )
-def test_times_that_fall_turn_the_log_and_lines_without_a_time_stay_below_theirs(time) -> None:  # type: ignore[no-untyped-def]
+def test_times_that_fall_turn_the_log_and_lines_without_a_time_stay_below_theirs(time) -> None:
     written = [f"{time(n)} {said}" for n, said in enumerate(RECORDS)]
     block = [written[2], '  File "lamp.py"', "LampError"]
     newest = [*written[:2:-1], *block, *written[1::-1]]

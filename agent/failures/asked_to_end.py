@@ -1,0 +1,42 @@
+"""The pods and units that the platform was asked to end."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from agent.failures.signature import FailureClass, Proof, Role, Sighting
+from agent.failures.text.phases import Timeline
+from agent.failures.text.streams import pods_of
+from agent.failures.text.subjects import unit_started_below, unit_told_to_stop
+
+PASSING = frozenset({FailureClass.STARTUP_PROBE_FAILED, FailureClass.PORT_NOT_LISTENING, FailureClass.ENGINE_HANG})
+"""Consequences that a start or a server may get over; the others tell of an end."""
+
+AFTER_A_STOP = PASSING | {FailureClass.ENGINE_DEAD, FailureClass.QUEUE_SATURATION, FailureClass.HOST_OOM}
+"""What a probe or the platform reports about a server that was asked to end; one that takes too long is killed."""
+
+OF_A_UNIT = FailureClass.NO_GPU_VISIBLE
+"""What a unit of the machine brings about, which systemd stops and starts: NVIDIA's fabric manager."""
+
+
+class Asked:
+    """The pods and units that the platform was asked to end: what it reports of that end afterwards is no failure."""
+
+    def __init__(self, sightings: Sequence[Sighting], lines: Sequence[str], timeline: Timeline) -> None:
+        self._lines, self._timeline = lines, timeline
+        self._banners = sorted({s.index for s in sightings if s.signature.proof is Proof.NEW_START})
+        self._first: dict[object, int] = {}
+        for index in sorted({s.index for s in sightings if s.signature.proof is Proof.ASKED}):
+            self._first.setdefault((pods_of(lines[index]), timeline.start(index)), index)
+
+    def covers(self, sighting: Sighting) -> bool:
+        """Whether a probe's failure, or an end, follows the request to end the same before another start."""
+        entry = sighting.signature
+        if entry.role is not Role.CONSEQUENCE or entry.failure_class not in AFTER_A_STOP | {OF_A_UNIT}:
+            return False
+        above = bisect_left(self._banners, sighting.index)
+        if unit_told_to_stop(self._lines, sighting.index, banner=self._banners[above - 1] if above else -1):
+            return True
+        if entry.failure_class is OF_A_UNIT:
+            return unit_started_below(self._lines, sighting.index)
+        same = (pods_of(self._lines[sighting.index]), self._timeline.start(sighting.index))
+        return self._first.get(same, sighting.index + 1) <= sighting.index

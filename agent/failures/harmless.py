@@ -1,0 +1,70 @@
+"""A text without a failure: what shows that it is harmless, and how sure that is."""
+
+from collections.abc import Sequence
+
+from agent.failures.finding import MAX_EVIDENCE_CHARS, EvidenceLine, Finding
+from agent.failures.recovered import end_of_traceback, is_calmed, is_queue
+from agent.failures.signature import FailureClass, Proof, Role, Sighting
+from agent.failures.text.log_text import is_bare, only_info, warns_of_failure
+from agent.failures.text.no_evidence import GOES_ON
+from agent.failures.text.phases import Timeline
+from agent.failures.text.pod_starts import is_waiting
+from agent.failures.text.queues import Queues
+from agent.failures.text.starts import STARTING
+
+
+def unknown_of(
+    lines: Sequence[str], loud: Sequence[int], sightings: Sequence[Sighting], timeline: Timeline
+) -> list[int]:
+    """The loud lines that no rule knows, neither by themselves nor by the end of the traceback that they announce."""
+    known = {s.index for s in sightings if s.signature.role is not Role.HINT and not s.signature.near}
+    return [at for at in loud if at not in known and end_of_traceback(lines, at, timeline) not in known]
+
+
+def harmless(
+    lines: Sequence[str], loud: Sequence[int], sightings: Sequence[Sighting], timeline: Timeline, *, besides: bool
+) -> Finding | None:
+    """A harmless text; ``besides`` for one that tells a trouble of another program.
+
+    Not with certainty where nobody says whose queue drained, which of several servers wrote, what became of a pod
+    that has what it waited for, what a container did that was started, or whether a start came to its end.
+    """
+    loud = unknown_of(lines, loud, sightings, timeline)
+    scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
+    survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
+    notes = only_info(list(lines))
+    calm = (scary or timeline.is_progress) and all(is_calmed(lines, index, timeline) for index in loud)
+    if not notes and not calm:
+        return None
+    best = max(scary, key=lambda sighting: (sighting.signature.precedence, -sighting.index), default=None)
+    markers = [sighting for sighting in sightings if sighting.signature.role is Role.PHASE]
+    doubt = besides or loud or any(is_queue(s.signature) and not timeline.server(s.index) for s in sightings)
+    doubt = doubt or any(is_waiting(lines[s.index]) for s in survived)
+    doubt = doubt or timeline.last_phase in STARTING or _ends_unknown(lines, sightings)
+    doubt = doubt or (not timeline.is_progress and any(s.signature.proof is Proof.STARTED for s in sightings))
+    doubt = doubt or Queues([], [], lines, timeline).doubts_one_server
+    shown = [*scary[:3], *survived[:2]] or markers[-3:]
+    return Finding(
+        class_=FailureClass.BENIGN,
+        signature=best.signature.id if best else "healthy_progress" if timeline.is_progress else "only_notes",
+        confidence=_calm(best, timeline, loud=bool(loud)),
+        certain=not doubt and (best.signature.certain if best else timeline.is_progress),
+        benign=True,
+        evidence=tuple(EvidenceLine(index=s.index, text=lines[s.index].strip()[:MAX_EVIDENCE_CHARS]) for s in shown),
+        fix_actions=best.signature.fixes if best else ("none_benign",),
+        phase=timeline.last_phase,
+        precedence=best.signature.precedence if best else 0,
+    )
+
+
+def _ends_unknown(lines: Sequence[str], sightings: Sequence[Sighting]) -> bool:
+    """Whether words that no rule knows, without a level or in a warning of a failure, are the last: who knows more?"""
+    known = max((s.index for s in sightings if s.signature.role is not Role.HINT), default=-1)
+    return any(is_bare(line) or (warns_of_failure(line) and not GOES_ON.search(line)) for line in lines[known + 1 :])
+
+
+def _calm(best: Sighting | None, timeline: Timeline, *, loud: bool) -> float:
+    if loud:
+        return 0.7
+    unspoken = 0.85 if timeline.is_progress else 0.5
+    return unspoken if best is None else best.signature.confidence
