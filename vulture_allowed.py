@@ -53,7 +53,6 @@ _.log_exception
 _.error_output
 
 # failure classes: the catalogue names them
-_.GPU_OOM_WEIGHTS
 _.KV_CACHE_INSUFFICIENT
 _.SHM_TOO_SMALL
 _.TPU_HBM_OOM
