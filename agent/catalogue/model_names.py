@@ -16,7 +16,7 @@ _NOISE = frozenset([
     "mxfp4", "dynamic", "w4a16", "w8a8", "w8a16", "4bit", "8bit", "bit", "bnb", "autoround", "quantized",
     "marlin", "unsloth", "base", "meta", "block", "static", "g128", "g32", "bf16", "fp16", "bfloat16",
     "mobile", "local", "mount", "g64", "compressed", "tensors", "text", "asym", "sym", "w4", "a16",
-    "mtp",
+    "mtp", "kv",
 ])  # fmt: skip
 
 _TUNED = frozenset([
