@@ -10,6 +10,7 @@ from agent.fit.model_and_hardware import (
     LINEAR_GROUPS,
     AcceleratorFacts,
     AcceleratorKind,
+    LayerGroup,
     ModelFacts,
     TensorGroup,
 )
@@ -33,6 +34,14 @@ _TRITON_FROM = (0, 12)
 """0.11.2 served gpt-oss on Hopper by Marlin, whose padding its 65.97 GiB show, 0.14.1 by Triton (64.38 GiB)."""
 
 _TRITON_PADDING = (1, 64)
+_FOUR_BITS = frozenset({"awq", "gptq", "w4a16", "w4a16-g32"})
+_ROCM_EXPERTS = 0.06
+"""Share by which experts in four bits may be heavier there: 17.54 GiB printed by an R9700 for Qwen 3 30B-A3B as
+AWQ-4bit, 16.9 counted (deepindeepsea/r9700-vllm-blogs)."""
+
+_ROCM_PADDING, _ROCM_LESS = (256, 256), 0.09
+"""Multiples of 256 on CDNA 4 and in older versions, of 128 elsewhere, which is up to 9 % less."""
+
 _ROW_PADDING, _PADDED_MULTIPLE = 256, 512
 
 
@@ -50,14 +59,20 @@ def as_kernels_hold_it(
     floats that are scaled by blocks are 256 bytes apart (29.38 GiB printed for Qwen 3.8 27B-FP8 on an MI355X, 28.54 on
     an H100).
 
-    Source: vllm/model_executor/layers/fused_moe/oracle/mxfp4.py of 0.19.0 to 0.25.1
-    (mxfp4_round_up_hidden_size_and_intermediate_size), quantization/fp8.py, utils/marlin_utils_fp8.py
-    (prepare_fp8_moe_layer_for_marlin) of 0.19.0, utils/fp8_utils.py (_maybe_pad_fp8_weight) of 0.18.0 to 0.33.0,
-    model_executor/model_loader/bitsandbytes_loader.py (_unquantized_generator, _dequantize_dq) of commit 0406fb9f, read
-    2026-11-23.
+    Source: vllm/model_executor/layers/fused_moe/oracle/mxfp4.py of 0.19.0 to 0.25.1 and 0.33.0
+    (mxfp4_round_up_hidden_size_and_intermediate_size), quantization/mxfp4.py of 0.11.0 and 0.14.1, quantization/fp8.py,
+    utils/marlin_utils_fp8.py (prepare_fp8_moe_layer_for_marlin) of 0.19.0, utils/fp8_utils.py (_maybe_pad_fp8_weight)
+    of 0.18.0 to 0.33.0, model_executor/model_loader/bitsandbytes_loader.py (_unquantized_generator, _dequantize_dq) of
+    commit 0406fb9f, read 2026-11-26.
     """
     if flags.quantization in _LOADED and model.quant.scheme == "bf16":
         model = _quantised_while_loading(model, *_LOADED[flags.quantization])
+    elif model.quant.scheme in _FOUR_BITS and accelerator.kind is AcceleratorKind.ROCM:
+        heavier = _ROCM_EXPERTS if any(layer.experts for layer in model.layers) else 0.0
+        return replace(model, quant=replace(model.quant, heavier=max(heavier, model.quant.heavier)))
+    elif model.quant.scheme == "mxfp4" and accelerator.kind is AcceleratorKind.ROCM:
+        quant = replace(model.quant, uncertainty=max(_ROCM_LESS, model.quant.uncertainty))
+        return replace(model, quant=quant, layers=_padded(model, _ROCM_PADDING))
     elif model.quant.scheme.startswith("fp8") and accelerator.kind is AcceleratorKind.ROCM:
         model = _padded_for_rocm(model, flags)
     elif model.quant.scheme.startswith("fp8") and accelerator.compute_capability is not None:
@@ -66,8 +81,12 @@ def as_kernels_hold_it(
         return model
     if not any(each.expert_padding for each in model.layers):
         return model
-    layers = (replace(each, expert_padding=_TRITON_PADDING if each.expert_padding else None) for each in model.layers)
-    return replace(model, layers=tuple(layers))
+    return replace(model, layers=_padded(model, _TRITON_PADDING))
+
+
+def _padded(model: ModelFacts, padding: tuple[int, int]) -> tuple[LayerGroup, ...]:
+    """The layers, their experts padded to these multiples where they are padded at all."""
+    return tuple(replace(each, expert_padding=padding if each.expert_padding else None) for each in model.layers)
 
 
 def is_counted_while_loading(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags) -> bool:

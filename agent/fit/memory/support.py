@@ -36,6 +36,7 @@ _WORKSTATION = (12, 0)
 _NOT_ON_TPU = frozenset({AttentionKind.RECURRENT, AttentionKind.LATENT, AttentionKind.CROSS})
 _CACHES = PLAIN_CACHES | BYTE_CACHES | {"float32"}
 _DTYPES = frozenset({None, "auto", "bfloat16", "bf16", "float16", "fp16", "half"})
+_KEPT_ON_ROCM = frozenset({"bf16", "fp8", "fp8-block", "mxfp4", "awq", "gptq", "w4a16", "w4a16-g32"})
 _PLAIN_EXCHANGES = frozenset({None, "naive", "allgather_reducescatter"})
 _KERNEL_BLOCK = 16
 """Blocks are multiples of it on CUDA: vllm/v1/attention/backends/{flash,triton}_attn.py of 0.32, read 2026-11-21."""
@@ -267,13 +268,13 @@ def _judge_item(rules: VersionRules, run: Effective, findings: _Findings) -> Non
 def _judge_rocm(model: ModelFacts, flags: Flags, findings: _Findings) -> None:
     """What the CUDA rules leave open on AMD cards: kernels of quantised weights, sparse attention and cache types.
 
-    AWQ's dense layers stay as they are published (quantization/awq.py of 0.14.1, read 2026-11-26): 9.49 GiB printed by
-    an RX 9070 XT for a 14B, 9.45 counted.
+    Layers in four bits stay as they are published (quantization/awq.py of 0.14.1, kernels/linear/mixed_precision/
+    {exllama,triton_w4a16,rdna3_w4a16}.py of 0.33.0, read 2026-11-26): 9.49 GiB printed by an RX 9070 XT for a 14B as
+    AWQ, 9.45 counted. Experts are somewhat heavier, or padded (see ``held_by_kernels``).
     """
     if model.attends_sparsely:
         findings.doubts.append("sparse attention on ROCm was not read")
-    dense = not any(layer.experts for layer in model.layers)
-    if model.quant.scheme not in {"bf16", "fp8", "fp8-block"} and not (model.quant.scheme == "awq" and dense):
+    if model.quant.scheme not in _KEPT_ON_ROCM:
         findings.doubts.append(f"how ROCm stores weights of type {model.quant.scheme} was not read")
     if flags.kv_cache_dtype not in {None, "auto"} and flags.kv_cache_dtype not in PLAIN_CACHES:
         findings.notes.append("an fp8 KV cache on ROCm depends on the card and the attention backend")

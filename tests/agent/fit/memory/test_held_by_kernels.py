@@ -82,3 +82,19 @@ def test_experts_in_mxfp4_are_a_doubt_on_hopper_from_0_12_to_0_18(card, vllm, fi
     flags = parse_flags("--gpu-memory-utilization 0.97 --max-num-seqs 1 --max-model-len 5120")
     model, device = CATALOGUE.models.find("openai/gpt-oss-120b"), CATALOGUE.accelerator(card)
     assert predict(model, device, 1, flags, CATALOGUE.rules(vllm)).fits is fits
+
+
+def test_experts_in_mxfp4_are_padded_to_256_or_128_on_rocm(ask):
+    """2,880 rows become 3,072 or 2,944; on an H100 Triton hardly pads them."""
+    rocm, hopper = (ask("openai/gpt-oss-120b", card, "", vllm="0.27") for card in ("amd-mi300x", "nvidia-h100-80gb"))
+    assert rocm.fits is True
+    assert rocm.weights_bytes.low < 66 * GIB < rocm.weights_bytes.best
+    assert hopper.weights_bytes.best < 62 * GIB
+
+
+def test_experts_in_four_bits_on_a_radeon(ask):
+    """17.54 GiB, and 7.71 for the cache, printed by a 32 GB card."""
+    model, flags = "cyankiwi/Qwen3-30B-A3B-Instruct-2507-AWQ-4bit", "--dtype float16 --max-model-len 32768"
+    report = ask(model, "amd-r9700", f"{flags} --gpu-memory-utilization 0.90", vllm="0.16.0")
+    assert report.weights_bytes.low <= 17.54 * GIB <= report.weights_bytes.high
+    assert report.kv_cache_bytes.low <= 7.71 * GIB <= report.kv_cache_bytes.high

@@ -329,8 +329,11 @@ def test_a_card_with_outputs_is_assumed_to_drive_no_screen(ask, card, told):
     assert any(line.endswith("no screen either") for line in assumptions) is told
 
 
-@pytest.mark.parametrize(("model", "fits"), [("Qwen/Qwen3-14B-AWQ", True), ("Qwen/Qwen3-30B-A3B-AWQ", None)])
-def test_awq_without_experts_is_stored_on_rocm_as_it_is_published(ask, model, fits):
+@pytest.mark.parametrize(
+    ("model", "fits"),
+    [("Qwen/Qwen3-14B-AWQ", True), ("Qwen/Qwen3-30B-A3B-AWQ", True), ("nvidia/Qwen3-30B-A3B-NVFP4", None)],
+)
+def test_four_bits_are_stored_on_rocm_as_they_are_published(ask, model, fits):
     assert ask(model, "amd-mi300x", "--max-model-len 4096", vllm="0.19.0").fits is fits
 
 
