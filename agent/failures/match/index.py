@@ -18,6 +18,12 @@ MEMO_ENTRIES = 4096
 
 _BEFORE = re.compile(BEFORE_WHOLE_LINE.encode())
 
+_SPELLED_OTHERWISE = {
+    "INFO": rb"(?:\[rank\d{1,5}\]:)?\[?[ID]\d{3,4} \d\d:|(?:.{0,60}\btime=\S{1,40} )?level=\"?(?:info|debug)\b",
+    "WARNING": rb"(?:\[rank\d{1,5}\]:)?\[?W\d{3,4} \d\d:|(?:.{0,60}\btime=\S{1,40} )?level=\"?warn",
+}
+"""A level that an entry vetoes, as glog, klog and logfmt write it."""
+
 _ROLE_ORDER = {role: -position for position, role in enumerate(Role)}
 
 
@@ -27,6 +33,7 @@ class Compiled:
 
     Attributes:
         plain_vetoes: Those of one part, ``gapped_vetoes`` the others; case matters.
+        level_veto: The levels among them, as other loggers spell them at the head of a line.
         skips_programs: By itself a line that names another program is no trouble (text/subjects.py).
         line_match: What a line by itself is told to be; None for an entry that concludes from what others do not say.
     """
@@ -35,6 +42,7 @@ class Compiled:
     phrases: tuple[Phrase, ...]
     plain_vetoes: tuple[bytes, ...]
     gapped_vetoes: tuple[Phrase, ...]
+    level_veto: re.Pattern[bytes] | None
     context: tuple[Phrase, ...]
     text_vetoes: tuple[Phrase, ...]
     skips_programs: bool
@@ -48,12 +56,8 @@ class Compiled:
             raw: As it is.
             unconfirmed: Phrases of which one must stand there; empty where a phrase is known to.
         """
-        for veto in self.plain_vetoes:
-            if veto in raw:
-                return False
-        for gapped in self.gapped_vetoes:
-            if gapped.anchor in raw and gapped.stands_in(raw):
-                return False
+        if self._is_vetoed(raw):
+            return False
         if self.entry.whole_line:
             return any(_is_whole(phrase.anchor, line) or _is_whole_body(phrase.anchor, raw) for phrase in self.phrases)
         if not unconfirmed:
@@ -62,6 +66,15 @@ class Compiled:
             if phrase.stands_in(line):
                 return True
         return False
+
+    def _is_vetoed(self, raw: bytes) -> bool:
+        for veto in self.plain_vetoes:
+            if veto in raw:
+                return True
+        for gapped in self.gapped_vetoes:
+            if gapped.anchor in raw and gapped.stands_in(raw):
+                return True
+        return self.level_veto is not None and self.level_veto.match(raw) is not None
 
     def skips(self, raw: bytes) -> bool:
         """Whether the line names another program, and the entry is none of what may strike the server as well."""
@@ -141,11 +154,13 @@ class Index:
 def compile_entry(entry: Signature) -> Compiled:
     """Take the phrases of an entry apart, and leave out those that another of its phrases implies."""
     vetoes = [parse_phrase(text, at_least=1, fold=False) for text in entry.unless]
+    levels = [_SPELLED_OTHERWISE[level] for level in entry.unless if level in _SPELLED_OTHERWISE]
     return Compiled(
         entry=entry,
         phrases=_without_implied([parse_phrase(text) for text in entry.phrases]),
         plain_vetoes=tuple(veto.anchor for veto in vetoes if len(veto.parts) == 1),
         gapped_vetoes=tuple(veto for veto in vetoes if len(veto.parts) > 1),
+        level_veto=re.compile(b"|".join(levels)) if levels else None,
         context=tuple(parse_phrase(text, at_least=1) for text in entry.context),
         text_vetoes=tuple(parse_phrase(text, at_least=1) for text in entry.unless_text),
         skips_programs=entry.names_subject and entry.precedence < MACHINE_FROM,

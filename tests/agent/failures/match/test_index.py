@@ -41,6 +41,21 @@ def test_a_veto_minds_case_so_that_a_level_is_no_word() -> None:
     assert [i for i, _ in index.strongest(["for your information: the LAMP is out"])] == [0]
 
 
+def test_a_vetoed_level_is_one_however_a_logger_spells_it() -> None:
+    index = Index([compile_entry(signature("a", "lamp is out", unless=("INFO",)))])
+    notes = (
+        "I0506 07:08:09.000000       1 lamp.go:7] the lamp is out",
+        "[rank0]:[I506 07:08:09.123456 lamp.cpp:7] the lamp is out",
+        'time="2031-05-06T07:08:09Z" level=info msg="the lamp is out"',
+    )
+    assert list(index.strongest(notes)) == []
+    loud = (
+        "E0506 07:08:09.000000       1 lamp.go:7] the lamp is out",
+        "run again with log level=info: the lamp is out",
+    )
+    assert [i for i, _ in index.strongest(loud)] == [0, 1]
+
+
 def test_a_phrase_that_another_implies_is_left_out() -> None:
     compiled = compile_entry(
         signature("a", "out of lamps", "Zork: out of lamps", "out of lamps<*>again", "other words")
