@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from agent.core.intake.ends import PlainEnds
-from agent.failures.finding import EvidenceLine, Finding
-from agent.failures.first_cause import MAX_EVIDENCE_CHARS, UNKNOWN_CONFIDENCE
+from agent.failures.finding import MAX_EVIDENCE_CHARS, EvidenceLine, Finding
+from agent.failures.first_cause import UNKNOWN_CONFIDENCE
 from agent.failures.match.matcher import Matcher
 from agent.failures.signature import FailureClass, Proof
 
