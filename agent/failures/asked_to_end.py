@@ -31,6 +31,8 @@ class Asked:
     def covers(self, sighting: Sighting) -> bool:
         """Whether a probe's failure, or an end, follows the request to end the same before another start."""
         entry = sighting.signature
+        if entry.role is Role.HINT:
+            return unit_told_to_stop(self._lines, sighting.index)
         if entry.role is not Role.CONSEQUENCE or entry.failure_class not in AFTER_A_STOP | {OF_A_UNIT}:
             return False
         above = bisect_left(self._banners, sighting.index)

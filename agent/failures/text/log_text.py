@@ -34,7 +34,8 @@ _NONE = re.compile(
 )
 """A count of failures that is none; ``0 of 2`` counts what came through, ``invalid rank: 0`` names one."""
 _AVOIDED = re.compile(
-    r"\b(?:avoids?|avoiding|prevents?|preventing)(?: \w{1,20}){0,4} (?:failures?|errors?|crash\w{0,4})\b"
+    r"#failure=\d|\btimeout=\d"
+    r"|\b(?:avoids?|avoiding|prevents?|preventing)(?: \w{1,20}){0,4} (?:failures?|errors?|crash\w{0,4})\b"
 )
 _QUIET = re.compile(
     r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} "

@@ -152,3 +152,61 @@ def test_an_xid_that_somebody_other_than_the_driver_names_is_not_certain(matcher
         assert classify(matcher, [*HEALTHY_START, said]).class_ != "gpu_hardware_fault"
     drivers = f"kernel: NVRM: Xid (PCI:0000:3b:00): {79 if number in {74, 94, 119} else number}, pid=1, lamp"
     assert classify(matcher, [drivers]).certain
+
+
+TGI = [
+    '2031-05-06T07:08:01.000000Z  INFO text_generation_launcher: Args {\n    model_id: "lamp",\n}',
+    "2031-05-06T07:08:07.000000Z  INFO shard-manager: text_generation_launcher: Starting shard rank=0",
+    "2031-05-06T07:08:34.000000Z  INFO text_generation_router::server: router/src/server.rs:2402: Connected",
+    "2031-05-06T07:09:22.000000Z  INFO chat_completions{seed=7}: text_generation_router::server: server.rs:420: Success",
+]
+OLLAMA = [
+    'time=2031-05-06T07:08:01.000Z level=INFO source=routes.go:1234 msg="server config" env="map[OLLAMA_DEBUG:INFO]"',
+    'time=2031-05-06T07:08:12.000Z level=INFO source=server.go:431 msg="starting llama server" cmd="lamp"',
+    'time=2031-05-06T07:08:18.000Z level=INFO source=server.go:630 msg="llama runner started in 6.02 seconds"',
+    '[GIN] 2031/05/06 - 07:09:22 | 200 |  3.7s |       10.0.0.9 | POST     "/api/chat"',
+]
+
+
+@pytest.mark.parametrize("starts", [TGI, OLLAMA], ids=["tgi", "ollama"])
+def test_other_servers_begin_anew_as_well(matcher: Matcher, starts: list[str]) -> None:
+    """R18: the start that comes up is not the one that failed."""
+    failed = [*starts[:2], "CUDA error: out of memory"]
+    assert classify(matcher, [*failed, *starts]).class_ == "gpu_oom_weights"
+    assert classify(matcher, starts).benign
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        ["vllm-1 exited with code 143"],
+        ["Container terminated on signal 15."],
+        ["    State:          Terminated", "      Reason:       Error", "      Exit Code:    143"],
+        [
+            "May 06 07:20:00 lamp systemd[1]: Stopping lamp.service - lamp...",
+            "May 06 07:21:30 lamp systemd[1]: lamp.service: State 'stop-sigterm' timed out. Killing.",
+            "May 06 07:21:30 lamp systemd[1]: lamp.service: Main process exited, code=killed, status=9/KILL",
+            "May 06 07:21:30 lamp systemd[1]: lamp.service: Failed with result 'timeout'.",
+        ],
+    ],
+)
+def test_the_number_of_sigterm_after_an_orderly_end_is_that_end(matcher: Matcher, ends: list[str]) -> None:
+    stops = ["(APIServer pid=7) INFO:     Shutting down", "(APIServer pid=7) INFO:     Application shutdown complete."]
+    assert classify(matcher, [*HEALTHY_START, *stops, *ends]).benign
+    killed = [
+        line.replace("143", "137").replace("signal 15", "signal 9").replace("Stopping", "Started") for line in ends
+    ]
+    assert not classify(matcher, [*HEALTHY_START, *killed]).benign
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        ["    ContainersReady             True", "    Startup:   http-get http://:8000/health timeout=1s #failure=60"],
+        ["lamp-7d9f8b6c5-x2x9k    1/1     Running     0          3d"],
+        ["============ Serving Benchmark Result ============", "Failed requests:                         0"],
+    ],
+)
+def test_what_somebody_printed_of_what_is_well_is_no_alarm(matcher: Matcher, shown: list[str]) -> None:
+    assert classify(matcher, shown).benign
+    assert not classify(matcher, [*shown, "ERROR the lamp went out"]).benign
