@@ -297,7 +297,8 @@ _SCALARS: dict[str, Callable[[str], Any]] = {
     "max-num-batched-tokens": human_int, "kv-cache-dtype": _word, "mamba-ssm-cache-dtype": _word,
     "mm-encoder-tp-mode": _word,
     "dtype": _word, "quantization": _word, "model": str,
-    "block-size": int, "cpu-offload-gb": float, "kv-cache-memory-bytes": human_int, "num-gpu-blocks-override": int,
+    "block-size": int, "cpu-offload-gb": float, "cpu-offload-params": str,
+    "kv-cache-memory-bytes": human_int, "num-gpu-blocks-override": int,
     "max-cudagraph-capture-size": int,
 }  # fmt: skip
 _SPECULATIVE: dict[str, tuple[str, type]] = {

@@ -60,6 +60,7 @@ class Flags:
     block_size: int | None = None
     enforce_eager: bool | None = None
     cpu_offload_gb: float | None = None
+    cpu_offload_params: str | None = None
     kv_cache_memory_bytes: int | None = None
     num_gpu_blocks_override: int | None = None
     async_scheduling: bool | None = None

@@ -7,6 +7,7 @@ hybrid manager in vllm/config/vllm.py and kv_offloading_size of 0.33.0; vllm/con
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from agent.fit.bounds import GIB, NOTHING, Bounds
 from agent.fit.flags.flags import Flags
@@ -20,9 +21,24 @@ _IN_HOST_MEMORY = frozenset({
 })  # fmt: skip
 """Connectors that stage a few chunks on the device at most; others bring pools of their own."""
 
-_FROM = (0, 9)
+_WITHOUT_HYBRID = frozenset({"LMCacheConnectorV1"})
+_FROM, _ASKED_FROM = (0, 9), (0, 22)
 _STAGED = Bounds(low=0, best=0, high=GIB)
 """Chunks that are staged, and the contexts of the libraries that move them; none was recorded."""
+
+
+def as_connected(flags: Flags, rules: VersionRules) -> Flags:
+    """The flags, the manager of hybrid caches off where the connector switches it off and none asked to keep it.
+
+    Source: vllm/config/vllm.py of 0.22.1 1440-1478: connectors that are no ``SupportsHMA``, as LMCacheConnectorV1;
+    "because `--kv-transfer-config` is set" until 0.21.0, whichever it is; read 2026-11-26.
+    """
+    if flags.disable_hybrid_kv_cache_manager is not None or not flags.asks_for(_NAMES):
+        return flags
+    name = _connector(flags)
+    early = _version(rules) < _ASKED_FROM and flags.untyped("kv-transfer-config") is not None
+    is_off = name in _WITHOUT_HYBRID or (early and name in _IN_HOST_MEMORY)
+    return replace(flags, disable_hybrid_kv_cache_manager=True) if is_off else flags
 
 
 def flags_counted(model: ModelFacts, flags: Flags, rules: VersionRules) -> frozenset[str]:
@@ -32,14 +48,19 @@ def flags_counted(model: ModelFacts, flags: Flags, rules: VersionRules) -> froze
     """
     caching = [layer for layer in model.layers if layer.owns_kv]
     alike = len({(layer.kind, layer.window_tokens, layer.kv_heads, layer.head_dim) for layer in caching}) == 1
-    version = tuple(map(int, (rules.asked or rules.version).split(".")))
-    told = alike and version >= _FROM and not rules.is_v0 and all(layer.recurrent is None for layer in caching)
+    same_pages = len({(layer.kv_heads, layer.head_dim) for layer in caching}) == 1
+    told = alike or (same_pages and bool(flags.disable_hybrid_kv_cache_manager))
+    told = told and _version(rules) >= _FROM and not rules.is_v0 and all(layer.recurrent is None for layer in caching)
     return _NAMES if told and _connector(flags) in _IN_HOST_MEMORY else frozenset()
 
 
 def staged_bytes(flags: Flags) -> Bounds:
     """What a connector takes beside the cache, bytes per device."""
     return _STAGED if flags.asks_for(_NAMES) else NOTHING
+
+
+def _version(rules: VersionRules) -> tuple[int, ...]:
+    return tuple(map(int, (rules.asked or rules.version).split(".")))
 
 
 def _connector(flags: Flags) -> str:

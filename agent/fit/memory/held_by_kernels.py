@@ -19,6 +19,8 @@ from agent.fit.version_rules import VersionRules
 _HOPPER = 9
 _NATIVE_FP8 = (8, 9)
 _NATIVE_BF16 = (8, 0)
+_ROCM_FP8 = ("amd-mi3", "amd-rx-90", "amd-r9700")
+"""Cards of AMD with 8-bit floats: supports_fp8 in vllm/platforms/rocm.py (gfx94, gfx95, gfx12), read 2026-11-26."""
 _SCALES = 2 / 128
 """Bytes that a 16-bit scale for 128 parameters adds to each of them."""
 
@@ -43,6 +45,8 @@ _ROCM_PADDING, _ROCM_LESS = (256, 256), 0.09
 """Multiples of 256 on CDNA 4 and in older versions, of 128 elsewhere, which is up to 9 % less."""
 
 _ROW_PADDING, _PADDED_MULTIPLE = 256, 512
+_ROCM_ROWS = 0.07
+"""What padded rows may add to 8-bit floats that were made while loading; whether all versions pad them was not read."""
 
 
 def as_kernels_hold_it(
@@ -67,6 +71,8 @@ def as_kernels_hold_it(
     """
     if flags.quantization in _LOADED and model.quant.scheme == "bf16":
         model = _quantised_while_loading(model, *_LOADED[flags.quantization])
+        heavier = _ROCM_ROWS if accelerator.kind is AcceleratorKind.ROCM else 0.0
+        model = replace(model, quant=replace(model.quant, heavier=heavier))
     elif model.quant.scheme in _FOUR_BITS and accelerator.kind is AcceleratorKind.ROCM:
         heavier = _ROCM_EXPERTS if any(layer.experts for layer in model.layers) else 0.0
         return replace(model, quant=replace(model.quant, heavier=max(heavier, model.quant.heavier)))
@@ -94,7 +100,7 @@ def is_counted_while_loading(model: ModelFacts, accelerator: AcceleratorFacts, f
     if model.served_bytes is not None:
         return False
     if flags.quantization == "fp8":
-        return accelerator.supports(_NATIVE_FP8)
+        return accelerator.supports(_NATIVE_FP8) or accelerator.name.startswith(_ROCM_FP8)
     plain = all(layer.recurrent is None and not layer.experts for layer in model.layers)
     text = model.vision is None and model.audio is None
     return flags.quantization == "bitsandbytes" and plain and text and accelerator.supports(_NATIVE_BF16)

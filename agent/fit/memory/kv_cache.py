@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import ceil, gcd
 from sys import maxsize
+from typing import Any
 
 from agent.fit.flags.flags import Flags
+from agent.fit.memory.turboquant import PLAIN_ENDS, slot_bytes
 from agent.fit.model_and_hardware import AttentionKind, LayerGroup, ModelFacts
 from agent.fit.version_rules import VersionRules
 
@@ -15,6 +17,7 @@ CPU_BLOCK_TOKENS = 128
 _SPARSE_BLOCK_TOKENS = 64
 """The one block of the indexer's kernels: vllm/v1/attention/backends/mla/indexer.py of 0.21.0, read 2026-11-23."""
 
+_INDEXERS_EVERYWHERE = (0, 23, 0)
 _SPARSE_FP8_BYTES = 656
 """A token of fp8_ds_mla: 512 bytes, four scales of 4, and 64 rotated elements in 16 bits. Sparse attention takes it for
 every fp8 cache: MLAAttentionSpec in vllm/v1/kv_cache_interface.py and DeepseekV32ForCausalLM in
@@ -91,12 +94,14 @@ class KvLayout:
         group_layers: Layers that share one block table.
         bytes_per_block: Bytes of one block id on one device.
         padded: Pages were padded because one does not divide the other.
+        is_mamba2: Its recurrent layers are Mamba 2.
     """
 
     caches: tuple[LayerCache, ...]
     group_layers: int
     bytes_per_block: int
     padded: bool = False
+    is_mamba2: bool = False
 
     @property
     def min_block_tokens(self) -> int:
@@ -122,12 +127,13 @@ class KvLayout:
         )
         return replace(self, caches=tuple(caches))
 
-    def claims(self, in_flight_tokens: int, spare_states: int = 0) -> Claims:
+    def claims(self, in_flight_tokens: int, spare_states: int = 0, *, keeps_states: bool = False) -> Claims:
         """What one request claims, whatever its length.
 
         Args:
             in_flight_tokens: Tokens scheduled and not yet settled; sliding windows keep them.
             spare_states: Further state blocks of recurrent layers (1 with prefix caching, plus speculative ones).
+            keeps_states: The state of every block is kept, as prefix caching does for Mamba 2.
 
         Returns:
             Cross attention claims the tokens of the encoder however short the request is.
@@ -139,6 +145,7 @@ class KvLayout:
             tables = -(-cache.layers // self.group_layers)
             if cache.kind is AttentionKind.RECURRENT:
                 fixed += tables * (1 + spare_states)
+                grows.extend([(tables, self.min_block_tokens, maxsize)] * keeps_states)
             elif cache.kind is AttentionKind.CROSS:
                 fixed += tables * -(-(cache.window_tokens or 0) // cache.block_tokens)
             elif cache.window_tokens is not None:
@@ -174,6 +181,34 @@ def own_mtp(model: ModelFacts, flags: Flags) -> LayerGroup | None:
     """The model's own guessing layer where the flags ask for it; None with an outside draft model."""
     asked = flags.speculative_config
     return model.mtp if asked is not None and "mtp" in asked.method and not asked.model else None
+
+
+def with_every_indexer(model: ModelFacts, rules: VersionRules) -> ModelFacts:
+    """The model with an indexer in every sparse layer, as vLLM built GLM 5.2 at first: 61,464 bytes a token (0.23.0).
+
+    Later only layers that rank tokens have one: 53,940 (0.23.1).
+
+    Source: vllm/model_executor/models/deepseek_v2.py DeepseekV2MLAAttention (index_topk_freq), read 2026-11-26.
+    """
+    owners = [layer for layer in model.layers if layer.index_bytes]
+    if not owners or all(layer.index_bytes != 0 for layer in model.layers):
+        return model
+    if tuple(map(int, (rules.asked or rules.version).split("."))) > _INDEXERS_EVERYWHERE:
+        return model
+    whole = owners[-1]
+    layers = (replace(layer, **_indexer_of(whole)) if layer.index_bytes == 0 else layer for layer in model.layers)
+    return replace(model, layers=tuple(layers))
+
+
+def _indexer_of(layer: LayerGroup) -> dict[str, Any]:
+    names = ("index_bytes", "attention_params", "replicated_params")
+    return {name: getattr(layer, name) for name in names}
+
+
+def states_counted(model: ModelFacts, flags: Flags) -> frozenset[str]:
+    """Convolution states of 16 bits, beside a recurrent state of a told type, are what such a model has anyway."""
+    plain = flags.untyped("mamba-cache-dtype") in PLAIN_CACHES and model.quant.base_bytes_per_param == 2
+    return frozenset({"mamba-cache-dtype"}) if plain and flags.mamba_ssm_cache_dtype else frozenset()
 
 
 def stage_layers(layers: tuple[LayerGroup, ...], pp: int) -> tuple[LayerGroup, ...]:
@@ -224,7 +259,13 @@ def plan_layout(
     caches, padded = _unified(_mamba_aligned(caches), pads=rules.pads_unequal_pages)
     counts = [cache.layers for cache in caches]
     group = max(counts) if max(counts) < min(counts) * rules.group_padding_limit else min(counts)
-    return KvLayout(caches=caches, group_layers=group, bytes_per_block=group * caches[0].page_bytes, padded=padded)
+    return KvLayout(
+        caches=caches,
+        group_layers=group,
+        bytes_per_block=group * caches[0].page_bytes,
+        padded=padded,
+        is_mamba2=any(layer.recurrent is not None and layer.recurrent.is_mamba2 for layer in layers),
+    )
 
 
 def _merged(layers: tuple[LayerGroup, ...], flags: Flags, block: int, width: int) -> tuple[LayerCache, ...]:
@@ -239,10 +280,14 @@ def _merged(layers: tuple[LayerGroup, ...], flags: Flags, block: int, width: int
             kind, window = AttentionKind.FULL, None
         key = (kind, page, window)
         merged[key] = merged.get(key, 0) + layer.count
-    return tuple(
+    caches = tuple(
         LayerCache(kind=kind, layers=count, block_tokens=block, page_bytes=page, window_tokens=window)
         for (kind, page, window), count in merged.items()
     )
+    if (flags.kv_cache_dtype or "").startswith("turboquant") and len(caches) == 1 and caches[0].layers > PLAIN_ENDS:
+        plain = _merged(layers, replace(flags, kv_cache_dtype=None), block, 2)
+        return (replace(caches[0], layers=caches[0].layers - PLAIN_ENDS), replace(plain[0], layers=PLAIN_ENDS))
+    return caches
 
 
 def _page_bytes(layer: LayerGroup, flags: Flags, block: int, width: int) -> int:
@@ -258,6 +303,8 @@ def _page_bytes(layer: LayerGroup, flags: Flags, block: int, width: int) -> int:
         conv = state.conv_elements + guessed * state.conv_elements_per_token
         return (conv * 2 + state.ssm_elements * width_bytes) // flags.tp
     heads = max(1, layer.kv_heads // flags.tp)
+    if (slot := slot_bytes(layer, flags)) is not None:
+        return block * heads * slot
     scales = 2 * 4 if (flags.kv_cache_dtype or "").endswith("per_token_head") else 0
     return block * heads * (2 * layer.head_dim * width + scales)
 

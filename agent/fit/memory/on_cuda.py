@@ -35,6 +35,7 @@ from agent.fit.memory.overheads import (
     sampler_warm_up,
 )
 from agent.fit.memory.support import Verdict
+from agent.fit.memory.turboquant import workspace
 from agent.fit.memory.weights import WeightPlan, plan_weights
 from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, AttentionKind, ModelFacts
 from agent.fit.needs import Needs
@@ -53,6 +54,9 @@ _PAGING = (
 _paging = attrgetter(*_PAGING)
 _REMEMBERED = 64
 """Layouts kept in memory, each of one checkpoint with one set of flags that lay its cache out."""
+
+_LAYERWISE_FROM, _AT_ONCE = (0, 18), 4
+"""From when weights are quantised module by module, and layers that may be in 16 bits meanwhile: files split some."""
 
 ESTIMATE_ERROR_BYTES = GIB // 10
 """How far the captured graphs may exceed the estimate that was subtracted for them."""
@@ -203,7 +207,10 @@ def _terms(
         applied=_applied(accelerator, with_adapters(graph_estimate(model, flags, run), flags), rules),
         budget=Bounds(low=low, best=best, high=high),
         given_pool=flags.kv_cache_memory_bytes,
-        warm_up=sampler_warm_up(model, run, accelerator, activations) if beyond else NOTHING,
+        warm_up=(sampler_warm_up(model, run, accelerator, activations) if beyond else NOTHING)
+        + workspace(
+            model, flags, sequences=run.max_num_seqs, batch=run.max_num_batched_tokens, length=run.max_model_len
+        ),
         freed=max(0, activations.low - sampler_most(model, run)),
         counts_context=rules.counts_context,
     )
@@ -212,14 +219,17 @@ def _terms(
 def _transient(model: ModelFacts, held: ModelFacts, plan: WeightPlan, flags: Flags, rules: VersionRules) -> Bounds:
     """What loading takes and gives back. Quantising while loading may hold everything in 16 bits first.
 
-    Source: vllm/model_executor/layers/quantization/fp8.py of 0.18.0 to 0.33.0 goes layer by layer, read 2026-11-23;
-    whether older versions do was not read.
+    To 8 bits it goes module by module as their last tensor is read: 67.7 GiB of Llama 3.1 70B were loaded on a card of
+    95 (0.23.0). Source: vllm/model_executor/layers/quantization/fp8.py (Fp8OnlineLinearMethod) of 0.18.0 to 0.33.0 and
+    docs/training/layerwise.md, read 2026-11-26; whether older versions do was not read.
     """
     if held.quant.scheme == model.quant.scheme:
         return Bounds.exactly(plan.transient_bytes)
     whole = plan_weights(model, flags, rules, batched_tokens=0)
-    high = max(0, whole.loaded.high - plan.loaded.low) + plan.transient_bytes
-    return Bounds(low=plan.transient_bytes, best=plan.transient_bytes, high=high)
+    high = max(0, whole.loaded.high - plan.loaded.low)
+    if held.quant.scheme == "fp8" and tuple(map(int, (rules.asked or rules.version).split("."))) >= _LAYERWISE_FROM:
+        high = min(high, whole.loaded.high * _AT_ONCE // max(_AT_ONCE, sum(layer.count for layer in model.layers)))
+    return Bounds(low=plan.transient_bytes, best=plan.transient_bytes, high=high + plan.transient_bytes)
 
 
 def _context(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules) -> Bounds:

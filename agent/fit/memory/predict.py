@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective, effective
+from agent.fit.memory.connector import as_connected
+from agent.fit.memory.kv_cache import with_every_indexer
 from agent.fit.memory.on_cpu import predict_on_cpu
 from agent.fit.memory.on_cuda import predict_on_cuda
 from agent.fit.memory.on_tpu import predict_on_tpu
@@ -58,7 +60,8 @@ def predict(
     if _stores_cache_type(model, accelerator, flags, rules):
         flags = replace(flags, kv_cache_dtype="fp8")
         model = replace(model, assumptions=(*model.assumptions, "the KV cache is fp8, as the checkpoint's config asks"))
-    model = stretched(model, flags)
+    model = with_every_indexer(stretched(model, flags), rules)
+    flags = as_connected(flags, rules)
     run: Effective = effective(model, accelerator, flags, rules)
     verdict = judge(model, accelerator, flags, rules, run, count=count, draft=draft, needs=needs or Needs())
     return _WORLDS[accelerator.kind](

@@ -7,10 +7,10 @@ from functools import lru_cache
 
 from agent.errors import InputRejected
 from agent.fit.flags.flags import Flags
-from agent.fit.memory import connector, held_by_loading, lora, rope_flags
+from agent.fit.memory import connector, held_by_loading, lora, rope_flags, turboquant
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.held_by_kernels import beside_narrow_experts, is_counted_while_loading
-from agent.fit.memory.kv_cache import BYTE_CACHES, PLAIN_CACHES
+from agent.fit.memory.kv_cache import BYTE_CACHES, PLAIN_CACHES, states_counted
 from agent.fit.memory.overheads import is_counted, items_counted, replicas
 from agent.fit.memory.v0_engine import of_v0_engine
 from agent.fit.memory.weights import tower_is_built
@@ -134,9 +134,7 @@ def judge(
         place.append(f"{model.architecture} needs vLLM {model.min_vllm} or newer")
     _judge_lengths(model, run, needs, findings, stretches=rope_flags.stretches(flags))
     _judge_item(rules, run, findings)
-    quantises = model.quant.scheme == "bf16" and flags.quantization not in {None, "auto", "none"}
-    if quantises and not is_counted_while_loading(model, accelerator, flags):
-        findings.doubts.append(f"quantising while loading (--quantization {flags.quantization}) is not modelled here")
+    _judge_weights(model, accelerator, flags, findings)
     if accelerator.kind is AcceleratorKind.CUDA:
         _judge_device(model, accelerator, flags, rules, findings)
         _judge_sparse(model, accelerator, flags, findings)
@@ -159,6 +157,14 @@ def judge(
     )
 
 
+def _judge_weights(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, findings: _Findings) -> None:
+    quantises = model.quant.scheme == "bf16" and flags.quantization not in {None, "auto", "none"}
+    if quantises and not is_counted_while_loading(model, accelerator, flags):
+        findings.doubts.append(f"quantising while loading (--quantization {flags.quantization}) is not modelled here")
+    if flags.cpu_offload_params not in {None, TensorGroup.EXPERTS.value}:
+        findings.doubts.append("which parameters --cpu-offload-params names is known for experts alone")
+
+
 def _judge_model(model: ModelFacts, flags: Flags, rules: VersionRules, findings: _Findings) -> None:
     """What is not known of the model's own memory."""
     if model.unmodelled:
@@ -172,12 +178,6 @@ def _judge_model(model: ModelFacts, flags: Flags, rules: VersionRules, findings:
     if model.vision and not tower_is_built(TensorGroup.VISION, model.vision, flags):
         findings.left_out.extend(_UNNAMED.get(model.vision.unnamed, ()))
     _judge_hybrid_cache(model, flags, rules, findings)
-    mamba2 = any(layer.recurrent is not None and layer.recurrent.is_mamba2 for layer in model.layers)
-    asked = rules.caches_recurrent_prefixes if flags.enable_prefix_caching is None else flags.enable_prefix_caching
-    if mamba2 and rules.keeps_mamba2_states and asked:
-        findings.doubts.append(
-            "with prefix caching Mamba 2 layers keep the state of every block, which is not modelled"
-        )
 
 
 def _judge_hybrid_cache(model: ModelFacts, flags: Flags, rules: VersionRules, findings: _Findings) -> None:
@@ -190,7 +190,10 @@ def _judge_hybrid_cache(model: ModelFacts, flags: Flags, rules: VersionRules, fi
     if mixed and flags.disable_hybrid_kv_cache_manager:
         read = not rules.assumptions and not _older(rules.asked or rules.version, "0.18.0")
         place = findings.refusals if read else findings.doubts
-        place.append("with --disable-hybrid-kv-cache-manager recurrent layers cannot share a cache with attention")
+        place.append(
+            "with --disable-hybrid-kv-cache-manager, or a connector that implies it, recurrent layers cannot share a "
+            "cache with attention"
+        )
 
 
 def _keeps_a_whole_video(model: ModelFacts, flags: Flags, rules: VersionRules) -> bool:
@@ -344,7 +347,7 @@ def _counted(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rul
     if not accelerator.is_gpu:
         return rules.harmless_flags
     by_model = lora.flags_counted(model, flags, rules) | connector.flags_counted(model, flags, rules)
-    by_model |= items_counted(model, flags)
+    by_model |= items_counted(model, flags) | states_counted(model, flags)
     return rules.harmless_flags | held_by_loading.flags_counted(flags) | rope_flags.flags_counted(flags) | by_model
 
 
@@ -375,7 +378,7 @@ def _judge_flags(
         findings.doubts.append(
             "pages of unequal size: older versions refuse them, patched ones lay them out without waste"
         )
-    if flags.kv_cache_dtype not in _CACHES:
+    if flags.kv_cache_dtype not in _CACHES and not turboquant.is_counted(model, flags, rules):
         findings.doubts.append(f"a KV cache of type {flags.kv_cache_dtype!r} is not modelled")
     if flags.limit_mm_as_words and not _older(rules.asked or rules.version, "0.10.0"):
         place = findings.doubts if rules.assumptions else findings.flag_refusals

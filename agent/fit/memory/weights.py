@@ -23,7 +23,7 @@ from agent.fit.version_rules import VersionRules
 
 _WEIGHING = (
     "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "language_model_only", "mm_encoder_tp_mode",
-    "limit_mm_per_prompt", "speculative_config", "cpu_offload_gb",
+    "limit_mm_per_prompt", "speculative_config", "cpu_offload_gb", "cpu_offload_params",
 )  # fmt: skip
 """The flags that move weights: a search over all others finds the sum remembered."""
 
@@ -339,7 +339,10 @@ def _offload(
 ) -> tuple[int, int]:
     """Bytes moved to the host, and bytes lost to rounding by what stays.
 
-    Parameters move one by one, from layer 0 on (towers first in versions that wrap them), until the limit is reached.
+    Parameters move one by one, from layer 0 on (towers first in versions that wrap them), until the limit is reached;
+    with ``--cpu-offload-params`` only those that have this segment in their name.
+
+    Source: vllm/model_executor/offloader/uva.py of commit 00593fa7, read 2026-11-26.
     """
     limit = int((flags.cpu_offload_gb or 0) * 2**30)
     towers = (TensorGroup.VISION, TensorGroup.AUDIO)
@@ -350,6 +353,7 @@ def _offload(
     moved = loss = 0
     for at in order:
         movable = tensors[at].layer is not None or (towers_first and tensors[at].group in towers)
+        movable = movable and (flags.cpu_offload_params is None or tensors[at].group is TensorGroup.EXPERTS)
         if not movable or moved >= limit:
             loss += _stored_rounding(model, tensors[at], sizes[at], whole=whole)
         elif tensors[at].group in towers:

@@ -37,3 +37,21 @@ def test_what_was_not_read_is_cannot_tell(ask, model, asked, vllm):
     report = ask(model, "nvidia-h100-80gb", f"--max-model-len 8192 {asked}", vllm=vllm)
     assert report.fits is None
     assert any("is not modelled" in told for told in report.assumptions)
+
+
+@pytest.mark.parametrize(("asked", "vllm"), [(LMCACHE, "0.27"), (NIXL, "0.21")])
+@pytest.mark.parametrize("model", ["openai/gpt-oss-20b", "google/gemma-3-12b-it"])
+def test_windows_keep_every_token_where_the_connector_switches_the_hybrid_manager_off(ask, model, asked, vllm):
+    flags = "--max-model-len 8192 --max-num-seqs 64"
+    off, kept = (
+        ask(model, "nvidia-h100-80gb", f"{flags} {more}", vllm=vllm)
+        for more in ("--disable-hybrid-kv-cache-manager", asked)
+    )
+    assert kept.fits is True
+    assert kept.kv_bytes_per_request == off.kv_bytes_per_request
+
+
+def test_recurrent_layers_are_refused_by_a_connector_that_switches_the_hybrid_manager_off(ask):
+    report = ask("Qwen/Qwen3.5-9B", "nvidia-h100-80gb", f"--max-model-len 8192 {LMCACHE}", vllm="0.21.0")
+    assert report.fits is False
+    assert any("a connector that implies it" in told for told in report.assumptions)

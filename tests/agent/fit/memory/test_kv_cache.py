@@ -154,14 +154,39 @@ def test_mamba_2_states_lie_beside_attention_as_printed(ask):
     assert round(large.max_concurrency[1], 2) == 27.81
 
 
-def test_the_state_of_every_block_stays_open(ask):
-    """Mamba 2 with prefix caching, 0.11.2 to 0.31: the state of every block is kept."""
-    flags = "--max-model-len 8192 --max-num-seqs 8"
+def test_the_state_of_every_block_is_kept_where_prefixes_of_mamba_2_are_cached(ask):
+    """Mamba 2 with prefix caching, 0.11.2 to 0.29: 4 tables of states grow like the one of keys."""
+    flags = "--max-model-len 262144 --max-num-seqs 8"
     cached, plain = (
         ask("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "nvidia-h200", f"{flags} {more}", vllm="0.21")
         for more in ("--enable-prefix-caching", "")
     )
-    assert (cached.fits, plain.fits) == (None, True)
+    assert (cached.fits, plain.fits) == (True, True)
+    keys = plain.kv_blocks_per_request - 4
+    assert cached.kv_blocks_per_request >= keys + 4 * keys
+
+
+def test_one_state_and_a_spare_are_kept_of_mamba_2_from_0_30_on(ask):
+    """A GB10 printed 7,778,304 tokens for requests of 32,768: 237.375 of them, each of 16 blocks of 3,798 (0.30.0)."""
+    name = "nvidia/NVIDIA-Nemotron-3.5-Lightning-30B-A3B-NVFP4"
+    report = ask(name, "nvidia-gb10", "--gpu-memory-utilization 0.55 --max-model-len 32768", vllm="0.30.0")
+    assert (report.fits, report.kv_blocks_per_request) == (True, 16)
+
+
+@pytest.mark.parametrize(("vllm", "bytes_per_token"), [("0.23.0", 61_464), ("0.23.1", 53_940)])
+def test_every_sparse_layer_had_an_indexer_at_first(ask, vllm, bytes_per_token):
+    """GLM 5.2 on eight H20 printed 418,368 tokens in 24.26 GiB with five guessed tokens (0.23.0)."""
+    flags = "--tensor-parallel-size 8 --kv-cache-dtype fp8 --max-model-len 65536"
+    report = ask("zai-org/GLM-5.2-FP8", "nvidia-h20-141gb", flags, vllm=vllm)
+    assert report.kv_bytes_per_request.best == 65_536 * bytes_per_token
+
+
+def test_the_type_of_convolution_states_is_counted_beside_that_of_the_recurrent_state(ask):
+    flags = "--max-model-len 8192 --mamba-ssm-cache-dtype float16 --mamba-cache-dtype"
+    plain, wide = (
+        ask("Qwen/Qwen3.5-9B", "nvidia-h100-80gb", f"{flags} {asked}", vllm="0.27") for asked in ("float16", "float32")
+    )
+    assert (plain.fits, wide.fits) == (True, None)
 
 
 def test_what_was_not_read_of_recurrent_layers_stays_open(ask):

@@ -65,7 +65,7 @@ def test_memory_that_fails_for_certain_is_told_before_a_flag_that_is_refused(ask
         "--dtype weird",
         "--kv-cache-dtype weird",
         "--kv-cache-dtype nvfp4",
-        "--kv-cache-dtype turboquant_k8v4",
+        "--kv-cache-dtype turboquant_k9v9",
         "--block-size 7",
         "--compilation-config.pass_config '{\"enable_sp\":true}'",
         '--compilation-config \'{"mode":3,"compile_mm_encoder":true}\'',

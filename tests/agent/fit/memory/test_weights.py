@@ -141,6 +141,14 @@ def test_the_offloader_stops_after_the_parameter_that_reaches_the_limit():
     assert 14 * GIB <= moved < 14 * GIB + largest
 
 
+def test_only_experts_are_offloaded_where_the_flag_names_them():
+    """GLM 5.2 in four bits ran on four GH200 with 40 GiB of experts in host memory (0.23.1)."""
+    model = CATALOGUE.models.find("Qwen/Qwen3-30B-A3B")
+    experts = sum(t.params * 2 for t in device_tensors(model, Flags()) if t.group is TensorGroup.EXPERTS)
+    every, named = (plan(model.name, f"--cpu-offload-gb 1000 {more}") for more in ("", "--cpu-offload-params experts"))
+    assert named.offloaded_bytes == experts < every.offloaded_bytes
+
+
 def test_embeddings_are_never_offloaded():
     left = plan("google/gemma-4-31B-it", "--cpu-offload-gb 1000 --language-model-only").loaded
     assert left.low >= 262_144 * 5376 * 2
