@@ -50,6 +50,9 @@ _CONNECTOR = _Work(
 _MODEL_CODE = _Work(
     files=(
         *("model_executor/models/", "transformers/models/", "transformers_modules/", "vllm/models/"),
+        *("transformers/configuration_utils", "transformers/modeling_", "transformers/core_model_loading"),
+        *("transformers/tokenization_", "transformers/convert_slow_tokenizer", "transformers/processing_utils"),
+        *("transformers/dynamic_module_utils", "transformers/integrations/", "transformers/image_processing_"),
         *("vllm/transformers_utils/", "vllm/tokenizers/", "vllm/platforms/", "vllm/lora/", "sglang/srt/models/"),
         *("sglang/srt/configs/", "sglang/srt/utils/hf_transformers", "text_generation_server/models/"),
         *("lmdeploy/pytorch/models/", "lmdeploy/turbomind/models/", "vllm_ascend/models/"),
