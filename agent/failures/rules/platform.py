@@ -232,14 +232,14 @@ def illegal(case: RuleInput) -> Ruling:
 
 def saturation(case: RuleInput) -> Ruling:
     """Probe time-outs under load want patience, full caches want instances, time-outs of clients both."""
+    if case.has("liveness") and case.phase is Phase.UNKNOWN and case.mentions("connect: connection refused"):
+        return liveness(case)  # nobody listened yet: it was still starting
     if case.mentions("liveness", "health check", "/health", "probe"):
         return Ruling(fixes=("relax_liveness_probe", "scale_out", "increase_startup_probe"))
     usage, waiting = case.number("kv_usage_percent"), case.number("waiting_requests")
     if usage is not None and waiting is not None and usage >= 85 and waiting > 0:
         return Ruling(confidence=0.85)
-    if case.has("kv cache usage"):
-        return Ruling(confidence=0.7)
-    return Ruling()
+    return Ruling(confidence=0.7 if case.has("kv cache usage") else None)
 
 
 def network(case: RuleInput) -> Ruling:

@@ -37,6 +37,8 @@ _WITH_FLAGS = re.compile(
     r"(?:[ =](?:'[^']{0,400}'|\"[^\"]{0,400}\")|=\S*| (?!-[A-Za-z])\S+(?=\s*$| -))?){1,200}"
 )
 """A command and its flags; a word behind the last flag, with more words behind it, may be said of the command."""
+_USAGE = re.compile(r"\s{2,60}(?:\[-{1,2}[A-Za-z][^\[\]]{0,400}\]\s?)+(?:\.{3})?\s*")
+"""A line of the usage that argparse prints: options in brackets and nothing else."""
 _SETTING = re.compile(
     r"\s{2,12}(?!(?:\w{0,40}_)?(?:err|errors?|msg|message|reason|source|details?|causes?|kind|description|context): )"
     r"[a-z][a-z0-9_]{2,60}: "
@@ -134,7 +136,7 @@ def _is_broken_assertion(lines: Sequence[str], index: int) -> bool:
 @lru_cache(maxsize=RECENT_LINES)
 def without_arguments(line: str) -> str:
     """The line without the settings, or the flags of a command, that it lists; an error keeps what it lists."""
-    if _SETTING.fullmatch(body_of(line)):
+    if _SETTING.fullmatch(body := body_of(line)) or _USAGE.fullmatch(body):
         return ""
     if _LISTS.search(line, 0, 400) is None or is_error_line(body_of(line)):
         return line
