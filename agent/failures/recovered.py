@@ -8,7 +8,7 @@ from functools import cache
 
 from agent.failures.asked_to_end import PASSING, Asked
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
-from agent.failures.text.log_text import TRACEBACK, failure_candidates, is_error_line, is_failure_candidate
+from agent.failures.text.log_text import TRACEBACK, failure_candidates, is_error_line, is_failure_candidate, is_warning
 from agent.failures.text.no_evidence import (
     GOES_ON,
     INTERRUPT,
@@ -22,6 +22,7 @@ from agent.failures.text.no_evidence import (
     is_programs,
     is_quoted,
     is_refusal,
+    says_it_passed,
     without_arguments,
 )
 from agent.failures.text.phases import Timeline
@@ -206,11 +207,13 @@ def _is_pull(sighting: Sighting) -> bool:
 def _is_guessed(sighting: Sighting, lines: Sequence[str], timeline: Timeline) -> bool:
     """Whether words alone, without a level or an exception, say that something is missing, late or not supported.
 
-    They are of a script above the first start, or of a server that is up.
+    They are of a script above the first start, or of a server that is up; so is a warning of what a script tries again.
     """
-    entry = sighting.signature
-    if is_error_line(body_of(lines[sighting.index])):
+    entry, line = sighting.signature, lines[sighting.index]
+    if is_error_line(body_of(line)):
         return False
+    if is_warning(line) and says_it_passed(line) and timeline.begins_below(sighting.index):
+        return True
     if entry.role is Role.HINT and entry.failure_class in OF_A_SCRIPT and timeline.begins_below(sighting.index):
         return True
     wide = entry.role is Role.HINT or (entry.role is Role.CAUSE and entry.precedence < NAMES_A_MECHANISM_FROM)

@@ -52,11 +52,11 @@ _NOTE = re.compile(
     r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|TRACE)\b|^[ID]\d{4} "
     r"|(?i:level|lvl|severity|levelname)[\"']?\s?[=:]\s?[\"']?(?:info|debug|trace)\b"
 )
-_NOTE_WORD = re.compile(r"(?:^|\s)[ID]\d|INFO|DEBUG|TRACE|info|debug|trace")
+_NOTE_WORD = re.compile(r"(?:^|\s)[ID]\d|INFO|DEBUG|TRACE|info|debug|trace|notice")
 _SMALL_NOTE = re.compile(
     r"(?P<before>(?:\s{0,4}(?:\[(?!\s?(?:info|debug|trace)\b)[^\[\]]{0,60}\]|\((?!info|debug|trace)[^()]{1,80}\)"
     r"|[\d/-]{8,10}[T ]|\d\d:\d\d[\d:.,+Z-]{0,24}(?=\s)|[A-Za-z][\w.-]{0,30}\[\d{1,10}\]:)){0,6})[\s|-]{0,5}"
-    r"(?:[\[(]\s?(?:info|debug|trace)\s?[\])]|(?:info|debug|trace)(?:\s{0,4}[:|]|\t|\s(?P<words>\s{0,8}\S)))"
+    r"(?:[\[(]\s?(?:info|debug|trace|notice)\s{0,8}[\])]|(?:info|debug|trace)(?:\s{0,4}[:|]|\t|\s(?P<words>\s{0,8}\S)))"
 )
 """In small letters ``info`` is a word of messages as well: it counts at the head, and before words behind a time."""
 _CLOCK = re.compile(r"\d:\d\d")

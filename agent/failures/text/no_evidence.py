@@ -39,6 +39,9 @@ _WITH_FLAGS = re.compile(
 """A command and its flags; a word behind the last flag, with more words behind it, may be said of the command."""
 _USAGE = re.compile(r"\s{2,60}(?:\[-{1,2}[A-Za-z][^\[\]]{0,400}\]\s?)+(?:\.{3})?\s*")
 """A line of the usage that argparse prints: options in brackets and nothing else."""
+_FLAG = re.compile(r"\s{1,60}-{1,2}[A-Za-z][\w.-]{1,80}(?:=\S{0,400})?\s*")
+"""One argument of a container, as ``kubectl describe`` lists them line by line."""
+_OF_JAVA = re.compile(r"(?<=\s)-XX:\S{1,120}")
 _SETTING = re.compile(
     r"\s{2,12}(?!(?:\w{0,40}_)?(?:err|errors?|msg|message|reason|source|details?|causes?|kind|description|context): )"
     r"[a-z][a-z0-9_]{2,60}: "
@@ -83,7 +86,7 @@ _NOT_IMPORTED = re.compile(r"\b(?:ImportError|ModuleNotFoundError): ")
 """What Python goes on without; another exception there is a trouble of the machine."""
 _HANDLER_NAME = re.compile(r"\[[\w.-]{1,40}\] ?")
 _PASSES = re.compile(
-    r"\b(?:retr(?:y|ied|ying)|resum(?:ed|ing)|recovered|continu(?:e|ing) without|\(expected\b|PASS(?:ED)?"
+    r"\b(?:[Rr]etr(?:y|ied|ying)|resum(?:ed|ing)|recovered|continu(?:e|ing) without|\(expected\b|PASS(?:ED)?"
     r"|using (?!GPU)\S{1,40} instead)\b"
 )
 _COUNTS_NONE = re.compile(
@@ -136,8 +139,9 @@ def _is_broken_assertion(lines: Sequence[str], index: int) -> bool:
 @lru_cache(maxsize=RECENT_LINES)
 def without_arguments(line: str) -> str:
     """The line without the settings, or the flags of a command, that it lists; an error keeps what it lists."""
-    if _SETTING.fullmatch(body := body_of(line)) or _USAGE.fullmatch(body):
+    if any(shown.fullmatch(body_of(line)) for shown in (_SETTING, _USAGE, _FLAG)):
         return ""
+    line = _OF_JAVA.sub("", line) if "-XX:" in line else line
     if _LISTS.search(line, 0, 400) is None or is_error_line(body_of(line)):
         return line
     if settings := _SETTINGS.search(line, 0, 400):

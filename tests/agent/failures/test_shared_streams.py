@@ -210,3 +210,20 @@ def test_the_number_of_sigterm_after_an_orderly_end_is_that_end(matcher: Matcher
 def test_what_somebody_printed_of_what_is_well_is_no_alarm(matcher: Matcher, shown: list[str]) -> None:
     assert classify(matcher, shown).benign
     assert not classify(matcher, [*shown, "ERROR the lamp went out"]).benign
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "WARNING: Retrying (Retry(total=0)) after connection broken by 'lamp: Name or service not known': /simple/lamp/",
+        "E0000 00:00:1.2  9 cuda_dnn.cc:8] Unable to register cuDNN factory: Attempting to register factory for plugin cuDNN",
+    ],
+)
+def test_what_a_script_got_past_above_a_start_that_comes_up_is_over(matcher: Matcher, said: str) -> None:
+    assert classify(matcher, [said, *HEALTHY_START]).benign
+
+
+def test_the_usage_that_argparse_prints_is_not_the_error_below_it(matcher: Matcher) -> None:
+    usage = ["usage: lamp.py [-h]", "                [--num-gpu-blocks-override N] [--swap-space GIB]"]
+    refused = "lamp.py: error: unrecognized arguments: --wick"
+    assert classify(matcher, [*usage, refused]).class_ == "invalid_flag"

@@ -11,6 +11,7 @@ def classify(matcher: Matcher, text: str) -> Finding:
 
 
 PROBE = 'Default STARTUP TCP probe failed 1 time consecutively for container "v" on port 8000. The instance was not started.'
+REFUSED = "Liveness probe failed: dial tcp 10.0.0.1:80: connect: connection refused"
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,11 @@ PROBE = 'Default STARTUP TCP probe failed 1 time consecutively for container "v"
         ),
         (
             "Starting to load model x\nLiveness probe failed: connection refused",
+            "startup_probe_failed",
+            "increase_startup_probe",
+        ),
+        (
+            f"{REFUSED}\nLiveness probe failed: deadline (Client.Timeout exceeded while awaiting headers)",
             "startup_probe_failed",
             "increase_startup_probe",
         ),
