@@ -212,9 +212,9 @@ def _is_guessed(sighting: Sighting, lines: Sequence[str], timeline: Timeline) ->
     entry, line = sighting.signature, lines[sighting.index]
     if is_error_line(body_of(line)):
         return False
-    if is_warning(line) and says_it_passed(line) and timeline.begins_below(sighting.index):
-        return True
-    if entry.role is Role.HINT and entry.failure_class in OF_A_SCRIPT and timeline.begins_below(sighting.index):
+    tried_again = entry.failure_class in ONLY_WORDS and is_warning(line) and says_it_passed(line)
+    of_a_script = entry.role is Role.HINT and entry.failure_class in OF_A_SCRIPT
+    if (tried_again or of_a_script) and timeline.begins_below(sighting.index):
         return True
     wide = entry.role is Role.HINT or (entry.role is Role.CAUSE and entry.precedence < NAMES_A_MECHANISM_FROM)
     return wide and entry.failure_class in ONLY_WORDS and timeline.phase_at(sighting.index) in UP
