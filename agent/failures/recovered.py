@@ -98,7 +98,7 @@ _NOBODY_LISTENS = re.compile(
     r"(?i:\bconnection refused|ECONNREFUSED|\[Errno 111\]|\bConnectError\b|Connect call failed)"
 )
 _NOBODY_ANSWERS = re.compile(_NOBODY_LISTENS.pattern + "|APIConnectionError|Connection aborted|Disconnected")
-"""What somebody sees who calls a server before it is up; the hub is not such a server."""
+"""What somebody sees who calls a server before it is up; the hub and a runtime's socket are not such servers."""
 
 
 def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[Sighting], list[int]]:
@@ -237,7 +237,7 @@ def _is_refused(sighting: Sighting, lines: Sequence[str], said: re.Pattern[str] 
     if sighting.signature.failure_class not in {FailureClass.NETWORK_TIMEOUT, FailureClass.PORT_NOT_LISTENING}:
         return False
     line = lines[sighting.index]
-    return said.search(line) is not None and "huggingface" not in line
+    return said.search(line) is not None and not any(other in line for other in ("huggingface", "dial unix"))
 
 
 def resting_on_others(
