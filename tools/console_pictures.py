@@ -82,7 +82,7 @@ def chromium() -> Iterator[Any]:
     """
     from playwright.sync_api import sync_playwright
 
-    names = ("chromium", "chromium-browser", "google-chrome")
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
     path = next(filter(None, map(shutil.which, names)), None)
     if path is None:
         raise FileNotFoundError(names[0])

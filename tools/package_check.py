@@ -100,10 +100,9 @@ def first_incident(commands: Path, folder: Path) -> str:
         words = [str(commands / "sre-agent"), "up", "--port", "0", "--example", EXAMPLE]
         service = subprocess.Popen(words, cwd=folder, env=environ, stdout=file, stderr=subprocess.STDOUT)
     try:
-        row = waited(commands, folder, environ, "ASKED")
+        plan = asked(commands, folder, environ)
         asked_s = time.monotonic() - begun
-        said([str(commands / "sre-agent"), "approve", row["plan"]], folder, environ)
-        waited(commands, folder, environ, "RESOLVED")
+        said([str(commands / "sre-agent"), "approve", plan, "--wait"], folder, environ)
     except AssertionError as error:
         raise AssertionError(f"{error}; the service said: {log.read_text(errors='replace')[-800:]}") from error
     finally:
@@ -113,16 +112,16 @@ def first_incident(commands: Path, folder: Path) -> str:
     return f"asked after {asked_s:.0f} s, approved, resolved after {time.monotonic() - begun:.0f} s"
 
 
-def waited(commands: Path, folder: Path, environ: Mapping[str, str], phase: str) -> dict[str, str]:
-    """Return the incident when it has come to a phase."""
+def asked(commands: Path, folder: Path, environ: Mapping[str, str]) -> str:
+    """Return the plan when the incident has one to approve."""
     text, until = "", time.monotonic() + STEP_S
     while time.monotonic() < until:
         text = said([str(commands / "sre-agent"), "incidents", "list", "--json"], folder, environ)
         for row in map(json.loads, text.splitlines()):
-            if row["phase"] == phase:
-                return dict(row)
+            if row["phase"] == "ASKED":
+                return str(row["plan"])
         time.sleep(POLL_S)
-    raise AssertionError(f"no incident came to {phase}: {text[-400:]}")
+    raise AssertionError(f"no plan was asked about: {text[-400:]}")
 
 
 def said(words: list[str], folder: Path, environ: Mapping[str, str] | None = None) -> str:
