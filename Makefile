@@ -3,8 +3,10 @@
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
-PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
-	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+# Of one version a distribution's Python comes before the first on PATH: it is built with its profile, a sixth faster than one that pyenv compiles.
+PYTHON ?= $(shell for v in 3.13 3.12 3.11; do for p in /usr/bin/python$$v python$$v; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import ensurepip, venv' 2>/dev/null && echo $$p && exit; done; done; \
+	python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo python3)
 PORT ?= 8080
 EXAMPLE ?= examples/gemma4-26b-l4-startup-probe
 STATE ?= state
