@@ -7,7 +7,8 @@ from typing import IO
 from agent.entrypoints.cli.byte_stream import CHUNK
 
 _TO_BRACKET = re.compile(rb'[^"{}\[\]]*+(?:"(?:[^"\\]++|\\.)*+"[^"{}\[\]]*+)*+([{}\[\]])', re.DOTALL)
-_NO_BRACKET = re.compile(rb'[^"{}\[\]]*+(?:"(?:[^"\\]++|\\.)*+"[^"{}\[\]]*+)*+', re.DOTALL)
+_NO_BRACKET = re.compile(rb'[^"{}\[\]]*+(?:"(?:[^"\\]++|\\.)*+"[^"{}\[\]]*+)*', re.DOTALL)
+"""A possessive group last would go beyond its last whole turn: Python before 3.11.5, https://github.com/python/cpython/issues/106052."""
 _BETWEEN = b" \t\r\n,"
 
 
