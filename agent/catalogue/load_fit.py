@@ -21,7 +21,7 @@ from agent.catalogue.fit_entries import (
     variant_of,
     version_from_entry,
 )
-from agent.catalogue.model_names import shape_of, tuned_from
+from agent.catalogue.model_names import after_training, shape_of, tuned_from
 from agent.catalogue.stored_as_named import stored_as_named
 from agent.errors import InputRejected
 from agent.fit.flags.flags import Flags, typed_flag_names
@@ -82,8 +82,11 @@ class ModelCatalogue:
             bases = (self.by_name.get(wanted.rsplit("-", words)[0]) for words in (1, 2))
             found = next((base for base in bases if base is not None and base.name == found.name), found)
             return stored_as_named(found, name, self.schemes)
-        announced = {scheme.facts.scheme for scheme in self.schemes.values() if scheme.words_in(last)}
-        if base := tuned_from(shape_of(last), self.by_shape, announced):
+        announced, kept = (
+            {scheme.facts.scheme for scheme in self.schemes.values() if scheme.words_in(words)}
+            for words in (last, after_training(last))
+        )
+        if base := tuned_from(shape_of(last), self.by_shape, announced, kept):
             return stored_as_named(base, name, self.schemes)
         if "gguf" in last:
             base = self.by_shape.get(shape_of(_PACKED.sub("", last)))

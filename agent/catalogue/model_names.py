@@ -46,19 +46,30 @@ def shape_of(name: str) -> tuple[str, ...]:
     return tuple(part for word in kept for part in re.sub(r"^([a-z]{3,})(\d)", r"\1 \2", word).split())
 
 
+def after_training(name: str) -> str:
+    """What follows the last word about training in a lower-case name; the whole name where it has none."""
+    ends = [word.end() for word in re.finditer(r"[a-z][a-z0-9]*", name) if word[0] in _TUNED]
+    return name[max(ends, default=0) :]
+
+
 def tuned_from(
-    shape: tuple[str, ...], by_shape: Mapping[tuple[str, ...], ModelFacts], announced: AbstractSet[str]
+    shape: tuple[str, ...],
+    by_shape: Mapping[tuple[str, ...], ModelFacts],
+    announced: AbstractSet[str],
+    kept: AbstractSet[str],
 ) -> ModelFacts | None:
     """The size that a tuner's name contains whole, where all other words tell of training: Qwen3-14B-abliterated.
 
     A tuner's checkpoint has the layers of its base. It may be stored otherwise: a base that is published in fewer than
     16 bits is found only where the name announces the same, and one with recurrent layers only where it announces none
-    (a tuner's NVFP4 of Qwen 3.6 27B weighed 6.89 GiB on each card where 4.95 are counted).
+    (a tuner's NVFP4 of Qwen 3.6 27B weighed 6.89 GiB on each card where 4.95 are counted). What is announced before the
+    words about training tells what was trained: merged with its adapter, a "bnb-4bit" is stored in 16 bits.
 
     Args:
         shape: The name's words.
         by_shape: Every known size.
         announced: The storages that the name announces.
+        kept: Those of them that it announces after all words about training.
     """
     ends = range(len(shape), 0, -1)
     runs = ((start, end) for length in ends for start in range(len(shape) - length + 1) for end in (start + length,))
@@ -67,11 +78,12 @@ def tuned_from(
         if base is None or not any(_SIZE.fullmatch(word) for word in shape[start:end]):
             continue
         before, after = shape[:start], shape[end:]
-        kept = all(_keeps_shape(word) or _NUMBER.fullmatch(word) for word in before) and all(map(_keeps_shape, after))
+        plain = all(_keeps_shape(word) or _NUMBER.fullmatch(word) for word in before) and all(map(_keeps_shape, after))
         recurrent = any(each.recurrent is not None for each in base.layers)
         wide = base.quant.scheme == "bf16" and not (recurrent and announced - {"bf16"})
         same = wide or announced == {base.quant.scheme}
-        return base if kept and same else None
+        told = announced <= kept | {base.quant.scheme}
+        return base if plain and same and told else None
     return None
 
 

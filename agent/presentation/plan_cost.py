@@ -22,16 +22,17 @@ def token_prices_text(plan: Plan) -> str:
     prices = token_prices(plan)
     if prices == (None, None):
         return ""
-    return f"{price_change(*prices)} {OF_WHAT}{', as before' if prices[0] == prices[1] else ''}"
+    before, after = told_apart(*prices)
+    return f"{price_change(*prices)} {OF_WHAT}{', as before' if before == after else ''}"
 
 
 def hourly_cost_text(plan: Plan) -> str:
     """Return the price of a running hour before and after, once where it does not change."""
-    prices = (plan.cost_before_usd_per_h, plan.cost_after_usd_per_h)
-    before, after = (text if text == "unknown" else f"{text} USD" for text in told_apart(*prices))
-    if prices[0] != prices[1]:
+    texts = told_apart(plan.cost_before_usd_per_h, plan.cost_after_usd_per_h)
+    before, after = (text if text == "unknown" else f"{text} USD" for text in texts)
+    if before != after:
         return f"{before} -> {after} per hour"
-    return after if prices[1] is None else f"{after} per hour, unchanged"
+    return after if after == "unknown" else f"{after} per hour, unchanged"
 
 
 def plan_costs(plan: Plan) -> dict[str, object]:

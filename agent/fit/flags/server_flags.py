@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import Any
 
 AUTO = -1
 """``--max-model-len auto``: vLLM shortens the context until one request fits."""
@@ -120,3 +122,13 @@ class Flags:
     def asks_for(self, names: AbstractSet[str]) -> bool:
         """True when one of these flags is given and kept word for word."""
         return bool(self.others) and any(other.name in names for other in self.others)
+
+    def json_object(self, name: str) -> dict[str, Any] | None:
+        """The JSON object that a flag kept word for word holds: {} where it is not given, None where it holds none."""
+        if not self.asks_for({name}):
+            return {}
+        try:
+            value = json.loads(self.untyped(name) or "")  # not strict: as vLLM itself reads it
+        except (ValueError, RecursionError):
+            return None
+        return value if isinstance(value, dict) else None

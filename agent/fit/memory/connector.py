@@ -6,7 +6,6 @@ hybrid manager in vllm/config/vllm.py and kv_offloading_size of 0.33.0; vllm/con
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 from agent.fit.bounds import GIB, NOTHING, Bounds
@@ -14,7 +13,8 @@ from agent.fit.flags.flags import Flags
 from agent.fit.model_and_hardware import ModelFacts
 from agent.fit.version_rules import VersionRules
 
-_NAMES = frozenset({"kv-transfer-config", "kv-offloading-size", "kv-offloading-backend"})
+_OFFLOADING = frozenset({"kv-offloading-size", "kv-offloading-backend"})
+_NAMES = _OFFLOADING | {"kv-transfer-config"}
 _IN_HOST_MEMORY = frozenset({
     "LMCacheConnectorV1", "NixlConnector", "OffloadingConnector", "SimpleCPUOffloadConnector", "SharedStorageConnector",
     "ExampleConnector",
@@ -22,7 +22,7 @@ _IN_HOST_MEMORY = frozenset({
 """Connectors that stage a few chunks on the device at most; others bring pools of their own."""
 
 _WITHOUT_HYBRID = frozenset({"LMCacheConnectorV1"})
-_FROM, _ASKED_FROM = (0, 9), (0, 22)
+_FROM, _OFFLOADING_FROM, _ASKED_FROM = (0, 9), (0, 12), (0, 22)
 _STAGED = Bounds(low=0, best=0, high=GIB)
 """Chunks that are staged, and the contexts of the libraries that move them; none was recorded."""
 
@@ -50,7 +50,9 @@ def flags_counted(model: ModelFacts, flags: Flags, rules: VersionRules) -> froze
     alike = len({(layer.kind, layer.window_tokens, layer.kv_heads, layer.head_dim) for layer in caching}) == 1
     same_pages = len({(layer.kv_heads, layer.head_dim) for layer in caching}) == 1
     told = alike or (same_pages and bool(flags.disable_hybrid_kv_cache_manager))
-    told = told and _version(rules) >= _FROM and not rules.is_v0 and all(layer.recurrent is None for layer in caching)
+    read_from = _OFFLOADING_FROM if flags.asks_for(_OFFLOADING) else _FROM
+    told = told and _version(rules) >= read_from and not rules.is_v0
+    told = told and all(layer.recurrent is None for layer in caching)
     return _NAMES if told and _connector(flags) in _IN_HOST_MEMORY else frozenset()
 
 
@@ -64,12 +66,15 @@ def _version(rules: VersionRules) -> tuple[int, ...]:
 
 
 def _connector(flags: Flags) -> str:
-    """The connector that is asked for; "" where none is, or its flag is no JSON object."""
-    if (text := flags.untyped("kv-transfer-config")) is None:
-        backend = flags.untyped("kv-offloading-backend") or "native"
-        return "OffloadingConnector" if backend == "native" else ""
-    try:
-        asked = json.loads(text)  # not strict: as vLLM itself reads it
-    except ValueError:
+    """The connector that is asked for; "" where it is not known, or its flags are none that vLLM takes."""
+    asked = flags.json_object("kv-transfer-config")
+    if asked is None or any(flags.asks_for({name}) and flags.untyped(name) is None for name in _OFFLOADING):
         return ""
-    return str(asked.get("kv_connector", "")) if isinstance(asked, dict) else ""
+    if (flags.untyped("kv-offloading-backend") or "native") != "native":
+        return ""
+    if not flags.asks_for({"kv-transfer-config"}):
+        return "OffloadingConnector"
+    extra = asked.get("kv_connector_extra_config") or {}
+    if not isinstance(extra, dict) or any(key.endswith("module_path") for key in (*asked, *extra)):
+        return ""  # code of the user's own
+    return str(asked.get("kv_connector", ""))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from agent.fit.bounds import GIB, NOTHING, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.weights import WeightPlan
-from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts
+from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts
 
 _SLEEP = "enable-sleep-mode"
 _KEPT_AS_LOADED = frozenset({"bf16", "fp8", "fp8-block"})
@@ -15,9 +15,13 @@ _SURPLUS = Bounds(low=0, best=0, high=7 * GIB // 10)
 """How much larger than without it the cache came out at the most where nothing is given back while loading."""
 
 
-def flags_counted(flags: Flags) -> frozenset[str]:
-    """Sleep mode, but where weights are quantised while loading."""
-    return frozenset() if flags.quantization else frozenset({_SLEEP})
+def flags_counted(accelerator: AcceleratorFacts, flags: Flags) -> frozenset[str]:
+    """Sleep mode on CUDA, but where weights are quantised while loading; ROCm has it from 0.12 on, on some cards.
+
+    Source: is_sleep_mode_available in vllm/platforms/interface.py of 0.8.5 to 0.33.0, read 2026-11-26.
+    """
+    is_cuda = accelerator.kind is AcceleratorKind.CUDA
+    return frozenset({_SLEEP}) if is_cuda and not flags.quantization else frozenset()
 
 
 def sleep_surplus(model: ModelFacts, flags: Flags, plan: WeightPlan) -> Bounds:

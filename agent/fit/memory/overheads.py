@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from agent.fit.bounds import GIB, MIB, NOTHING, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
@@ -214,14 +212,12 @@ def items_counted(model: ModelFacts, flags: Flags) -> frozenset[str]:
 
     A smaller image takes less to profile; what remains is the rest of the run.
     """
-    try:
-        asked = json.loads(flags.untyped(_PROCESSOR) or "{}")  # not strict: as vLLM itself reads it
-    except ValueError:
+    asked = flags.json_object(_PROCESSOR)
+    if asked is None or not asked.keys() <= _OF_PROCESSOR:
         return frozenset()
     most = model.vision.image_tokens * _PIXELS_PER_TOKEN if model.vision is not None else 0
-    sizes = [asked[key] for key in ("max_pixels", "min_pixels") if key in asked] if isinstance(asked, dict) else [None]
-    small = all(isinstance(size, int) and size <= most for size in sizes)
-    return frozenset({_PROCESSOR}) if small and asked.keys() <= _OF_PROCESSOR else frozenset()
+    sizes = [asked[key] for key in ("max_pixels", "min_pixels") if key in asked]
+    return frozenset({_PROCESSOR}) if all(isinstance(size, int) and size <= most for size in sizes) else frozenset()
 
 
 def is_counted(model: ModelFacts, flags: Flags) -> bool:

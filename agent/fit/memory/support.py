@@ -279,7 +279,7 @@ def _judge_rocm(model: ModelFacts, flags: Flags, findings: _Findings) -> None:
         findings.doubts.append("sparse attention on ROCm was not read")
     if model.quant.scheme not in _KEPT_ON_ROCM:
         findings.doubts.append(f"how ROCm stores weights of type {model.quant.scheme} was not read")
-    if flags.kv_cache_dtype not in {None, "auto"} and flags.kv_cache_dtype not in PLAIN_CACHES:
+    if flags.kv_cache_dtype in BYTE_CACHES:
         findings.notes.append("an fp8 KV cache on ROCm depends on the card and the attention backend")
 
 
@@ -348,7 +348,8 @@ def _counted(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rul
         return rules.harmless_flags
     by_model = lora.flags_counted(model, flags, rules) | connector.flags_counted(model, flags, rules)
     by_model |= items_counted(model, flags) | states_counted(model, flags)
-    return rules.harmless_flags | held_by_loading.flags_counted(flags) | rope_flags.flags_counted(flags) | by_model
+    by_model |= rope_flags.flags_counted(model, flags, rules)
+    return rules.harmless_flags | held_by_loading.flags_counted(accelerator, flags) | by_model
 
 
 def _judge_flags(
@@ -378,7 +379,7 @@ def _judge_flags(
         findings.doubts.append(
             "pages of unequal size: older versions refuse them, patched ones lay them out without waste"
         )
-    if flags.kv_cache_dtype not in _CACHES and not turboquant.is_counted(model, flags, rules):
+    if flags.kv_cache_dtype not in _CACHES and not turboquant.is_counted(model, accelerator, flags, rules):
         findings.doubts.append(f"a KV cache of type {flags.kv_cache_dtype!r} is not modelled")
     if flags.limit_mm_as_words and not _older(rules.asked or rules.version, "0.10.0"):
         place = findings.doubts if rules.assumptions else findings.flag_refusals

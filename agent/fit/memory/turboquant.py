@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from agent.fit.bounds import GIB, NOTHING, Bounds
 from agent.fit.flags.flags import Flags
-from agent.fit.model_and_hardware import AttentionKind, LayerGroup, ModelFacts
+from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, AttentionKind, LayerGroup, ModelFacts
 from agent.fit.version_rules import VersionRules
 
 _BITS = {
@@ -28,8 +28,10 @@ _CONTINUED = 128
 """Largest batch that continues a prompt without unpacking the whole of what is cached."""
 
 
-def is_counted(model: ModelFacts, flags: Flags, rules: VersionRules) -> bool:
-    """Whether this type is known for this model: all layers full or recurrent, one stage, no draft."""
+def is_counted(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules) -> bool:
+    """Whether this type is known for this model: on CUDA, all layers full or recurrent, one stage, no draft."""
+    if accelerator.kind is not AcceleratorKind.CUDA:
+        return False
     kinds = {layer.kind for layer in model.layers if layer.owns_kv}
     version = tuple(map(int, (rules.asked or rules.version).split(".")))
     alone = flags.pp == 1 and flags.speculative_config is None and version >= _READ_FROM

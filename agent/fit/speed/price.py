@@ -96,18 +96,18 @@ def find_shapes(
 
 
 def told_apart(before: float | None, after: float | None) -> tuple[str, str]:
-    """Two prices with as many digits as tell them apart, two at least; "unknown" where there is none."""
+    """Two prices with as many digits as tell them apart, two where six do not; "unknown" where there is none."""
     digits = 2
-    if before is not None and after is not None and before != after:
-        digits = next((n for n in (2, 4) if f"{before:.{n}f}" != f"{after:.{n}f}"), 6)
+    if before is not None and after is not None:
+        digits = next((n for n in (2, 4, 6) if f"{before:.{n}f}" != f"{after:.{n}f}"), 2)
     one, other = ("unknown" if usd is None else f"{usd:,.{digits}f}" for usd in (before, after))
     return one, other
 
 
 def price_change(before: float | None, after: float | None) -> str:
-    """Both prices where they differ, "1.42 -> 2.84"; else the one, "1.42"."""
+    """Both prices where their words differ, "1.42 -> 2.84"; else the one, "1.42"."""
     one, other = told_apart(before, after)
-    return other if before == after else f"{one} -> {other}"
+    return other if one == other else f"{one} -> {other}"
 
 
 def usd_per_million_tokens(usd_per_h: float | None, tokens_per_s: float | None) -> float | None:

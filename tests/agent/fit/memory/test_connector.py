@@ -31,6 +31,17 @@ def test_a_cache_that_is_kept_in_host_memory_leaves_the_device_nearly_alone(ask,
         ),
         pytest.param("Qwen/Qwen3-8B", "--kv-transfer-config {not-json", "0.27", id="no-object"),
         pytest.param("Qwen/Qwen3-8B", "--kv-offloading-size 8 --kv-offloading-backend lmcache", "0.33", id="a-process"),
+        pytest.param("Qwen/Qwen3-8B", f"{NIXL} --kv-offloading-backend lmcache", "0.33", id="a-process-instead"),
+        pytest.param("Qwen/Qwen3-8B", "--kv-offloading-size 8", "0.11.0", id="a-flag-that-0.12-brought"),
+        pytest.param("Qwen/Qwen3-8B", "--kv-offloading-size", "0.33", id="no-size"),
+        pytest.param("Qwen/Qwen3-8B", "--kv-transfer-config", "0.33", id="no-config"),
+        pytest.param("Qwen/Qwen3-8B", f"--kv-transfer-config '{'[' * 100_000}'", "0.33", id="deep"),
+        pytest.param(
+            "Qwen/Qwen3-8B",
+            """--kv-transfer-config '{"kv_connector":"NixlConnector","kv_connector_module_path":"mine"}'""",
+            "0.33",
+            id="code-of-the-users-own",
+        ),
     ],
 )
 def test_what_was_not_read_is_cannot_tell(ask, model, asked, vllm):

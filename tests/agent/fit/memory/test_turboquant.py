@@ -55,3 +55,11 @@ def test_what_was_not_read_is_cannot_tell(ask, model, flags, vllm):
     report = ask(model, "nvidia-h200", f"--max-model-len 8192 {PACKED} {flags}", vllm=vllm)
     assert report.fits is None
     assert any("turboquant_4bit_nc" in told for told in report.assumptions)
+
+
+@pytest.mark.parametrize("accelerator", ["tpu-v6e", "amd-mi300x", "cpu"])
+def test_only_cuda_packs_such_a_cache(ask, accelerator):
+    report = ask("Qwen/Qwen3-1.7B", accelerator, f"--max-model-len 8192 {PACKED}", vllm="0.27.1")
+    assert report.fits is None
+    assert any("turboquant_4bit_nc" in told for told in report.assumptions)
+    assert not any("fp8" in told for told in report.assumptions)

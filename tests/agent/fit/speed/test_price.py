@@ -49,6 +49,7 @@ def test_an_unknown_price_or_rate_stays_unknown(price, rate):
         (1.42, 2.84, "1.42 -> 2.84"),
         (1.0465, 1.0512, "1.0465 -> 1.0512"),
         (1.04651, 1.04649, "1.046510 -> 1.046490"),
+        (0.1 + 0.2, 0.3, "0.30"),
         (None, 1.42, "unknown -> 1.42"),
         (1.42, None, "1.42 -> unknown"),
         (None, None, "unknown"),
