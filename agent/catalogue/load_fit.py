@@ -41,11 +41,12 @@ _FLAG_LISTS = ("harmless_flags", "other_flags")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelCatalogue:
-    """Every bundled checkpoint by lower-case name."""
+    """Every bundled checkpoint by lower-case name; ``longer``: more positions of others whose names tell one shape."""
 
     by_name: Mapping[str, ModelFacts]
     by_shape: Mapping[tuple[str, ...], ModelFacts]
     schemes: Mapping[str, QuantScheme]
+    longer: Mapping[tuple[str, ...], tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -87,6 +88,9 @@ class ModelCatalogue:
             for words in (last, after_training(last))
         )
         if base := tuned_from(shape_of(last), self.by_shape, announced, kept):
+            if "instruct" not in last:  # it may be tuned from a base that was published with more positions
+                longer = self.longer.get(shape_of(base.name.rsplit("/", 1)[-1].lower()), ())
+                base = replace(base, other_positions=(*base.other_positions, *longer))
             return stored_as_named(base, name, self.schemes)
         if "gguf" in last:
             base = self.by_shape.get(shape_of(_PACKED.sub("", last)))
@@ -249,6 +253,7 @@ def _load_models(document: dict[str, Any]) -> ModelCatalogue:
             schemes[key] = scheme_from_entry(key, entry)
     by_name: dict[str, ModelFacts] = {}
     by_shape: dict[tuple[str, ...], ModelFacts] = {}
+    longer: dict[tuple[str, ...], tuple[int, ...]] = {}
     for entry in document.get("models", []):
         with mistakes.of(str(entry.get("name"))):
             base = model_from_entry(entry, {key: scheme.facts for key, scheme in schemes.items()})
@@ -259,7 +264,9 @@ def _load_models(document: dict[str, Any]) -> ModelCatalogue:
             for sibling in entry.get("siblings", ()):
                 facts = sibling_of(base, sibling)
                 _enter(by_name, sibling["id"], facts)
-                by_shape.setdefault(shape_of(sibling["id"].rsplit("/", 1)[-1].lower()), facts)
+                shape = shape_of(sibling["id"].rsplit("/", 1)[-1].lower())
+                if facts.max_position > by_shape.setdefault(shape, facts).max_position:
+                    longer[shape] = (*longer.get(shape, ()), facts.max_position)
             for variant in entry["variants"]:
                 facts = variant_of(base, variant, {key: scheme.facts for key, scheme in schemes.items()})
                 if is_publishers_own(facts):  # its publisher's own: another's checkpoint of that name is a guess
@@ -267,7 +274,7 @@ def _load_models(document: dict[str, Any]) -> ModelCatalogue:
                 else:
                     _enter(by_name, variant["id"], facts)
     mistakes.refuse()
-    return ModelCatalogue(by_name=by_name, by_shape=by_shape, schemes=schemes)
+    return ModelCatalogue(by_name=by_name, by_shape=by_shape, schemes=schemes, longer=longer)
 
 
 def _enter(by_name: dict[str, ModelFacts], name: str, facts: ModelFacts) -> None:

@@ -81,3 +81,19 @@ def test_a_tuned_checkpoint_is_taken_as_the_size_in_its_name_by_a_stated_assumpt
 def test_a_name_that_may_mean_another_shape_or_width_stays_unknown(catalogue, name):
     with pytest.raises(InputRejected, match="is not known"):
         catalogue.models.find(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "others"),
+    [
+        ("someone/Qwen2.5-7B-sft", 32_768, (131_072,)),
+        ("someone/Qwen2.5-7B-Instruct-abliterated", 32_768, ()),
+        ("Qwen/Qwen2.5-1.5B", 131_072, (32_768,)),
+        ("CohereLabs/aya-expanse-32b", 8_192, (131_072,)),
+        ("Qwen/Qwen3Guard-Gen-8B", 32_768, ()),
+    ],
+)
+def test_positions_that_a_name_leaves_open_are_known_as_such(catalogue, name, own, others):
+    """Qwen 2.5 base models have 131,072 positions, which a server takes where no length is given."""
+    found = catalogue.models.find(name)
+    assert (found.max_position, found.other_positions) == (own, others)
