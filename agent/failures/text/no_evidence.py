@@ -89,13 +89,21 @@ _PASSES = re.compile(
     r"\b(?:[Rr]etr(?:y|ied|ying)|resum(?:ed|ing)|recovered|continu(?:e|ing) without|\(expected\b|PASS(?:ED)?"
     r"|using (?!GPU)\S{1,40} instead)\b"
 )
-_COUNTS_NONE = re.compile(
+_COUNTED = (
     r"\b(?:errors?|failures?|count|total|so far|ecc|uncorrectable|slowdown|failed|died|crashed|killed|events?"
-    r"|double bit)"
-    r"\s{0,40}[:=]\s{0,4}(?:0|not active|none|false|n/?a)\s*$|\b0 uncorrectable\b|\bcount 0\s*$",
+    r"|double bit)\s{0,40}"
+)
+_COUNTS_NONE = re.compile(
+    rf"{_COUNTED}[:=]\s{{0,4}}(?:0|not active|none|false|n/?a)\s*$|\bcount 0\s*$"
+    r"|(?:^|[:,(]|\bha[sd]|\bwith|\band)\s?0 uncorrectable\b",
     re.IGNORECASE,
 )
 """A counter, as a monitor or ``nvidia-smi -q`` shows it, of a trouble that did not occur."""
+_COUNTS_SOME = re.compile(
+    rf"(?:{_COUNTED}|\b(?:volatile|aggregate)\s{{0,4}})[:=]\s{{0,4}}[1-9]|\bXid \(|\b(?:retry|retries|attempts?)\b",
+    re.IGNORECASE,
+)
+"""Another counter of the same line, of a trouble that did occur; the driver's report of one; a count of tries."""
 GOES_ON = re.compile(r"\b(?:fall(?:s|ing)? ?back|fallback|ignor(?:ed|ing)|skipp(?:ed|ing))\b", re.IGNORECASE)
 _HEAD = re.compile(
     r"(?P<process>(?:\[rank\d{1,4}\]:\s?|\([^()\n]{1,80}=[^()\n]{1,80}\)\s?)*)"
@@ -158,7 +166,8 @@ def says_it_passed(line: str) -> bool:
 
 def counts_none(line: str) -> bool:
     """Whether a line counts how often a trouble occurred, and it did not."""
-    return _COUNTS_NONE.search(line) is not None and not is_error_line(body_of(line))
+    none = _COUNTS_NONE.search(line) is not None and _COUNTS_SOME.search(line) is None
+    return none and not is_error_line(body_of(line))
 
 
 def is_dumped(line: str) -> bool:

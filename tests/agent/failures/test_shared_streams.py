@@ -227,3 +227,54 @@ def test_the_usage_that_argparse_prints_is_not_the_error_below_it(matcher: Match
     usage = ["usage: lamp.py [-h]", "                [--num-gpu-blocks-override N] [--swap-space GIB]"]
     refused = "lamp.py: error: unrecognized arguments: --wick"
     assert classify(matcher, [*usage, refused]).class_ == "invalid_flag"
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        [
+            "W0506 07:08:09.123000 9 torch/distributed/elastic/multiprocessing/api.py:8] Sending process 71 closing signal SIGTERM",
+            "worker 1 exited with exit code 143",
+            "E0506 07:08:09.123000 9 torch/distributed/elastic/multiprocessing/api.py:8] failed (exitcode: 1) local_rank: 0",
+        ],
+        [
+            "INFO 05-06 07:08:09 lamp.py: worker 0 quit with code 1, sending SIGTERM to the others",
+            "worker 1 exited with code 143",
+        ],
+        [
+            "slurmstepd: error: *** STEP 99.0 ON lamp CANCELLED AT 2031-05-06T07:08:09 ***",
+            "srun: error: lamp2: task 1: Exited with exit code 1",
+        ],
+    ],
+    ids=["torchrun", "launcher", "slurm"],
+)
+def test_those_that_a_launcher_ends_because_one_failed_were_not_asked_to(matcher: Matcher, ended: list[str]) -> None:
+    assert not classify(matcher, ended).benign
+
+
+@pytest.mark.parametrize(
+    "beside",
+    ["lamp-1   0/1   Error     0   5m", "lamp-1   0/1   Pending   0   50m", "  Ready             False "],
+)
+def test_what_is_well_beside_what_is_not_speaks_for_nothing(matcher: Matcher, beside: str) -> None:
+    well = ["lamp-0   1/1   Running   0          5d", "  ContainersReady   True "]
+    assert not classify(matcher, [*well, beside]).benign
+
+
+def test_a_clients_view_of_a_model_server_is_no_trouble_of_the_hub(matcher: Matcher) -> None:
+    said = "lamp: Server error '503 Service Unavailable' for url 'http://10.0.0.9:8000/v1/completions'"
+    assert classify(matcher, [said]).class_ == "engine_dead"
+    assert classify(matcher, [said.replace("10.0.0.9:8000/v1", "huggingface.co")]).class_ == "network_timeout"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "GPU 0 double bit ECC errors volatile: 12 aggregate errors: 0",
+        "GPU 0 uncorrectable ECC error encountered",
+        "kernel: NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus. corrected errors: 0",
+        "GPU 3: uncorrectable ECC error, retry count: 0",
+    ],
+)
+def test_a_count_of_none_beside_a_trouble_does_not_deny_it(matcher: Matcher, line: str) -> None:
+    assert classify(matcher, [line]).class_ == "gpu_hardware_fault"
