@@ -106,3 +106,8 @@ class VersionRules:
     harmless_flags: frozenset[str] = field(default_factory=frozenset)
     assumptions: tuple[str, ...] = ()
     source: str = ""
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The version that was asked for, as numbers that compare: (0, 26, 0)."""
+        return tuple(map(int, (self.asked or self.version).split(".")))

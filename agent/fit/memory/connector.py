@@ -36,7 +36,7 @@ def as_connected(flags: Flags, rules: VersionRules) -> Flags:
     if flags.disable_hybrid_kv_cache_manager is not None or not flags.asks_for(_NAMES):
         return flags
     name = _connector(flags)
-    early = _version(rules) < _ASKED_FROM and flags.untyped("kv-transfer-config") is not None
+    early = rules.numbers < _ASKED_FROM and flags.untyped("kv-transfer-config") is not None
     is_off = name in _WITHOUT_HYBRID or (early and name in _IN_HOST_MEMORY)
     return replace(flags, disable_hybrid_kv_cache_manager=True) if is_off else flags
 
@@ -51,7 +51,7 @@ def flags_counted(model: ModelFacts, flags: Flags, rules: VersionRules) -> froze
     same_pages = len({(layer.kv_heads, layer.head_dim) for layer in caching}) == 1
     told = alike or (same_pages and bool(flags.disable_hybrid_kv_cache_manager))
     read_from = _OFFLOADING_FROM if flags.asks_for(_OFFLOADING) else _FROM
-    told = told and _version(rules) >= read_from and not rules.is_v0
+    told = told and rules.numbers >= read_from and not rules.is_v0
     told = told and all(layer.recurrent is None for layer in caching)
     return _NAMES if told and _connector(flags) in _IN_HOST_MEMORY else frozenset()
 
@@ -59,10 +59,6 @@ def flags_counted(model: ModelFacts, flags: Flags, rules: VersionRules) -> froze
 def staged_bytes(flags: Flags) -> Bounds:
     """What a connector takes beside the cache, bytes per device."""
     return _STAGED if flags.asks_for(_NAMES) else NOTHING
-
-
-def _version(rules: VersionRules) -> tuple[int, ...]:
-    return tuple(map(int, (rules.asked or rules.version).split(".")))
 
 
 def _connector(flags: Flags) -> str:

@@ -136,7 +136,7 @@ class KvLayout:
             keeps_states: The state of every block is kept, as prefix caching does for Mamba 2.
 
         Returns:
-            Cross attention claims the tokens of the encoder however short the request is.
+            Blocks by kind of layer; cross attention claims the tokens of the encoder however short the request is.
 
         Source: vllm/v1/kv_cache_interface.py max_admission_blocks_per_request, version 0.32.0, read 2026-11-21.
         """
@@ -193,7 +193,7 @@ def with_every_indexer(model: ModelFacts, rules: VersionRules) -> ModelFacts:
     owners = [layer for layer in model.layers if layer.index_bytes]
     if not owners or all(layer.index_bytes != 0 for layer in model.layers):
         return model
-    if tuple(map(int, (rules.asked or rules.version).split("."))) > _INDEXERS_EVERYWHERE:
+    if rules.numbers > _INDEXERS_EVERYWHERE:
         return model
     whole = owners[-1]
     layers = (replace(layer, **_indexer_of(whole)) if layer.index_bytes == 0 else layer for layer in model.layers)

@@ -110,8 +110,7 @@ def spare_states(flags: Flags, rules: VersionRules) -> int:
 
 def _keeps_states(layout: KvLayout, flags: Flags, rules: VersionRules) -> bool:
     """Mamba 2 with prefix caching, until 0.30.0 printed that 3,798 blocks hold 237.4 requests of 16 (32,768 tokens)."""
-    version = tuple(map(int, (rules.asked or rules.version).split(".")))
-    asked = rules.keeps_mamba2_states and version < _ALIGNED_FROM
+    asked = rules.keeps_mamba2_states and rules.numbers < _ALIGNED_FROM
     return layout.is_mamba2 and asked and _caches_prefixes(flags, rules)
 
 

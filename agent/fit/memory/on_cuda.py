@@ -227,7 +227,7 @@ def _transient(model: ModelFacts, held: ModelFacts, plan: WeightPlan, flags: Fla
         return Bounds.exactly(plan.transient_bytes)
     whole = plan_weights(model, flags, rules, batched_tokens=0)
     high = max(0, whole.loaded.high - plan.loaded.low)
-    if held.quant.scheme == "fp8" and tuple(map(int, (rules.asked or rules.version).split("."))) >= _LAYERWISE_FROM:
+    if held.quant.scheme == "fp8" and rules.numbers >= _LAYERWISE_FROM:
         high = min(high, whole.loaded.high * _AT_ONCE // max(_AT_ONCE, sum(layer.count for layer in model.layers)))
     return Bounds(low=plan.transient_bytes, best=plan.transient_bytes, high=high + plan.transient_bytes)
 

@@ -31,7 +31,7 @@ _MOST = 2**32
 
 def flags_counted(model: ModelFacts, flags: Flags, rules: VersionRules) -> frozenset[str]:
     """Names of the flags about positions that are counted: where it is sure which positions they lead to."""
-    old = _OLD if tuple(map(int, (rules.asked or rules.version).split("."))) <= _OLD_UNTIL else frozenset()
+    old = _OLD if rules.numbers <= _OLD_UNTIL else frozenset()
     return frozenset({*old, _OVERRIDES}) if _positions(model, flags) is not None else frozenset()
 
 

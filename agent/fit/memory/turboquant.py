@@ -33,8 +33,7 @@ def is_counted(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, r
     if accelerator.kind is not AcceleratorKind.CUDA:
         return False
     kinds = {layer.kind for layer in model.layers if layer.owns_kv}
-    version = tuple(map(int, (rules.asked or rules.version).split(".")))
-    alone = flags.pp == 1 and flags.speculative_config is None and version >= _READ_FROM
+    alone = flags.pp == 1 and flags.speculative_config is None and rules.numbers >= _READ_FROM
     return flags.kv_cache_dtype in _BITS and alone and kinds <= {AttentionKind.FULL, AttentionKind.RECURRENT}
 
 

@@ -129,4 +129,4 @@ def _has_towers(model: ModelFacts) -> bool:
 
 
 def _numbers(rules: VersionRules) -> tuple[int, ...]:
-    return tuple(map(int, (rules.asked or rules.version).split(".")))
+    return rules.numbers
