@@ -18,6 +18,7 @@ from agent.failures.text.starts import (
     just_below,
     marker,
     start_of_worker,
+    without_worker,
 )
 from agent.failures.text.streams import api_server_of, engine_of, is_of_parallel, rank_of, server_of, worker_of
 
@@ -148,8 +149,17 @@ class Timeline:
             return False
         if self._names_its_start(start, index):
             return True
+        if self._may_be_of_one_that_fell(start, index):
+            return False
         others = (other for other in self._around(start.server, index) if other is not start)
         return all(any_after(other.complete_at, index) for other in others)
+
+    def _may_be_of_one_that_fell(self, start: Start, index: int) -> bool:
+        """Whether a line of an engine whose start nobody names may be of one that never came up."""
+        worker = worker_of(self._lines[index])
+        if worker is None or self._last_of(start.server, worker, index) is not None:
+            return False
+        return any(UP.isdisjoint(one.works) for one in without_worker(worker[0], self._starts[start.server]))
 
     def _names_its_start(self, start: Start, index: int) -> bool:
         line = self._lines[index]
@@ -162,7 +172,9 @@ class Timeline:
         a completed request does not say which engine answered.
         """
         start = self._start_at(index)
-        return start is not None and self._any_of_own(start, start.tokens_by, index)
+        if start is None or not self._any_of_own(start, start.tokens_by, index):
+            return False
+        return not self._may_be_of_one_that_fell(start, index)
 
     def loaded_after(self, index: int) -> bool:
         """Whether the start that wrote ``index`` had its weights loaded afterwards, whatever came of it."""
@@ -218,13 +230,12 @@ class Timeline:
         starts = self._starts.setdefault(server, [Start(server=server, begins=FIRST, banner_at=FIRST)])
         process = api_server_of(self._lines[mark.index])
         worker = worker_of(self._lines[mark.index])
-        start = self._last_of(server, process, mark.index) or (
-            start_of_worker(worker, starts) if worker else starts[-1]
-        )
+        of_worker = start_of_worker(worker, starts) if worker else None
+        start = self._last_of(server, process, mark.index) or of_worker or starts[-1]
         if self._begins_anew(mark, start, process):
             start = Start(server=server, begins=mark.index, banner_at=mark.index)
             starts.append(start)
-        if worker is not None and worker[0] not in start.workers:
+        if worker is not None and of_worker is not None and worker[0] not in start.workers:
             start.workers[worker[0]] = worker[1]
             self._of_process[server, worker].append(start)
         if process is not None and process[0] not in start.pids:

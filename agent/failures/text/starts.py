@@ -81,18 +81,30 @@ def is_another(start: Start, process: tuple[str, str] | None) -> bool:
     return process is not None and start.pids.get(process[0], process[1]) != process[1]
 
 
-def start_of_worker(worker: tuple[str, str], starts: Sequence[Start]) -> Start:
+def start_of_worker(worker: tuple[str, str], starts: Sequence[Start]) -> Start | None:
     """The start that a worker belongs to: its own, or the last, or an earlier one where the last has another.
 
-    Containers have the same pids after each start: there the last is meant.
+    Containers have the same pids after each start: there the last is meant. None where it may be of another as well.
     """
     name, pid = worker
     last = starts[-1]
-    others = [one for one in starts[-3:-1] if one.pids and last.pids and one.pids.items().isdisjoint(last.pids.items())]
+    if name not in last.workers and without_worker(name, starts):
+        return None
+    others = _with_other_pids(starts)
     known = next((one for one in reversed(others) if one.workers.get(name) == pid), None)
     if known is not None or last.workers.get(name, pid) == pid or not UP.isdisjoint(last.works):
         return known or last
     return next((one for one in reversed(others) if name not in one.workers), last)
+
+
+def without_worker(name: str, starts: Sequence[Start]) -> list[Start]:
+    """The starts beside the last that nobody stopped and that may have a worker of a name, which has not been seen."""
+    return [one for one in _with_other_pids(starts) if name not in one.workers and not one.stops_at]
+
+
+def _with_other_pids(starts: Sequence[Start]) -> list[Start]:
+    last = starts[-1]
+    return [one for one in starts[-3:-1] if one.pids and last.pids and one.pids.items().isdisjoint(last.pids.items())]
 
 
 def got_far(start: Start, index: int) -> bool:

@@ -45,6 +45,15 @@ def test_an_engine_is_of_the_start_that_it_was_first_seen_in(matcher: Matcher) -
     assert classify(matcher, [*both, OOM, *TOKENS]).class_ == "gpu_oom_runtime"
 
 
+@pytest.mark.parametrize("failed", ["71", "91"])
+@pytest.mark.parametrize("up", [list, second])
+def test_of_two_that_start_at_once_nobody_says_whose_an_engine_is(matcher: Matcher, failed: str, up) -> None:
+    begun = [*BANNER, *second(BANNER), *ENGINE[:2], *second(ENGINE[:2])]
+    lines = [*begun, OOM.replace("91", failed), *up([*READY, *TOKENS])]
+    assert classify(matcher, lines).class_ == "gpu_oom_weights"
+    assert classify(matcher, [*begun, *READY, *second(READY), *TOKENS, *second(TOKENS)]).benign
+
+
 def test_in_a_container_that_starts_again_the_same_pids_are_of_the_new_start(matcher: Matcher) -> None:
     again = [*HEALTHY_START, *BANNER, *ENGINE[:2], OOM.replace("91", "71")]
     assert classify(matcher, again).class_ == "gpu_oom_weights"
