@@ -1,7 +1,7 @@
 """What a whole run leaves to ``CI=true``: most tests of what starts services of its own, most cases of long tables.
 
-Without ``CI=true`` it has the journeys of each rig, and of a test with more than four cases every third. Whoever names
-a file, a folder, a word or a mark of tests, or those that failed, has all that it names. ``make quick`` has every third
+Without ``CI=true`` it has the journeys of each rig, and of a test with more than four cases every fifth. Whoever names
+a file, a folder, a word or a mark of tests, or those that failed, has all that it names. ``make quick`` has every fifth
 case too (``--sample``).
 """
 
@@ -30,7 +30,7 @@ RIGS = {
 }
 CASES = "cases"
 LONG_TABLE = 4
-ONE_IN = 3
+ONE_IN = 5
 FAILED = ("lf", "failedfirst")  # --lf, --ff
 NAMING = ("keyword", "markexpr", *FAILED)  # -k, -m
 EVERYTHING = CI or SOAK or bool(os.environ.get("REQUIRE_ALL"))
@@ -75,7 +75,7 @@ def split(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], Counter[str]
 
 
 def sample_of_tables(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests in their order, of a test with many cases every third, and every journey."""
+    """Return the tests in their order, of a test with many cases every fifth, and every journey."""
     tables = [f"{item.parent and item.parent.nodeid}::{getattr(item, 'originalname', item.name)}" for item in items]
     cases, places, run = Counter(tables), {name: zlib.crc32(name.encode()) for name in tables}, []
     for item, table in zip(items, tables, strict=True):
