@@ -38,7 +38,9 @@ install: $(VENV)/.installed ## Set up .venv (done by run and test when needed)
 $(VENV)/.installed: requirements.txt requirements-kubernetes.txt requirements-mcp.txt requirements-azure.txt requirements-tpu.txt requirements-notify.txt requirements-otel.txt requirements-dev.txt requirements-aws.txt requirements-aws-dev.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found. Install one, or name it: make PYTHON=/path/to/python3.12"; exit 2; }
 	@echo "== setting up $(VENV) with $$($(PYTHON) --version) (about half a minute) =="
-	@$(PYTHON) -m venv $(VENV) || { echo "This Python has no venv module; on Debian and Ubuntu: apt install python3-venv"; exit 2; }
+	@which='import sys; print(sys.base_prefix, sys.version)'; \
+		test "$$($(BIN)/python -c "$$which" 2>/dev/null)" = "$$($(PYTHON) -c "$$which")" || anew=--clear; \
+		$(PYTHON) -m venv $$anew $(VENV) || { echo "This Python has no venv module; on Debian and Ubuntu: apt install python3-venv"; exit 2; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
 		-r requirements.txt -r requirements-kubernetes.txt -r requirements-mcp.txt -r requirements-azure.txt \
 		-r requirements-tpu.txt -r requirements-notify.txt -r requirements-otel.txt -r requirements-dev.txt
