@@ -217,7 +217,7 @@ def items_counted(model: ModelFacts, flags: Flags) -> frozenset[str]:
         return frozenset()
     most = model.vision.image_tokens * _PIXELS_PER_TOKEN if model.vision is not None else 0
     sizes = [asked[key] for key in ("max_pixels", "min_pixels") if key in asked]
-    return frozenset({_PROCESSOR}) if all(isinstance(size, int) and size <= most for size in sizes) else frozenset()
+    return frozenset({_PROCESSOR}) if all(type(size) is int and 0 < size <= most for size in sizes) else frozenset()
 
 
 def is_counted(model: ModelFacts, flags: Flags) -> bool:

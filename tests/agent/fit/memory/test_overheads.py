@@ -211,6 +211,8 @@ def test_a_second_machine_takes_its_part_however_the_model_is_split(catalogue, s
         ('{"max_pixels":1003520,"min_pixels":3136}', True),
         ('{"max_pixels":1280,"use_fast":true}', True),
         ('{"max_pixels":99999999}', None),
+        ('{"max_pixels":true}', None),
+        ('{"max_pixels":-1}', None),
         ('{"size":{"longest_edge":1280}}', None),
         ("no", None),
     ],
