@@ -82,8 +82,8 @@ def tuned_from(
         recurrent = any(each.recurrent is not None for each in base.layers)
         wide = base.quant.scheme == "bf16" and not (recurrent and announced - {"bf16"})
         same = wide or announced == {base.quant.scheme}
-        told = announced <= kept | {base.quant.scheme}
-        return base if plain and same and told else None
+        stored = announced <= kept | {base.quant.scheme}
+        return base if plain and same and stored else None
     return None
 
 

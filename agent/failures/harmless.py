@@ -58,7 +58,7 @@ def harmless(
 
 
 def _ends_unknown(lines: Sequence[str], sightings: Sequence[Sighting]) -> bool:
-    """Whether words that no rule knows, without a level or in a warning of a failure, are the last: who knows more?"""
+    """Whether the last words are of no rule, and have no level or warn of a failure: nobody knows what followed."""
     known = max((s.index for s in sightings if s.signature.role is not Role.HINT), default=-1)
     return any(is_bare(line) or (warns_of_failure(line) and not GOES_ON.search(line)) for line in lines[known + 1 :])
 

@@ -36,7 +36,7 @@ def oldest_first(lines: Sequence[str]) -> Sequence[str]:
         return _turned(lines, starts, times)
     first = next((at for at, line in enumerate(lines) if _time_of(line)), len(lines))
     last = next((at for at in range(len(lines) - 1, first, -1) if _time_of(lines[at])), first)
-    if first == last or _time_of(lines[first]) < _time_of(lines[last]):  # most logs: told at once
+    if first == last or _time_of(lines[first]) < _time_of(lines[last]):  # most logs: two times decide
         return lines
     timed = [(at, time) for at, line in enumerate(lines) if (time := _time_of(line))]
     if len(timed) * TIMED_ONE_IN < sum(1 for line in lines if line.strip()):

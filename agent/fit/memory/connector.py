@@ -49,11 +49,11 @@ def flags_counted(model: ModelFacts, flags: Flags, rules: VersionRules) -> froze
     caching = [layer for layer in model.layers if layer.owns_kv]
     alike = len({(layer.kind, layer.window_tokens, layer.kv_heads, layer.head_dim) for layer in caching}) == 1
     same_pages = len({(layer.kv_heads, layer.head_dim) for layer in caching}) == 1
-    told = alike or (same_pages and bool(flags.disable_hybrid_kv_cache_manager))
     read_from = _OFFLOADING_FROM if flags.asks_for(_OFFLOADING) else _FROM
-    told = told and rules.numbers >= read_from and not rules.is_v0
-    told = told and all(layer.recurrent is None for layer in caching)
-    return _NAMES if told and _connector(flags) in _IN_HOST_MEMORY else frozenset()
+    counted = alike or (same_pages and bool(flags.disable_hybrid_kv_cache_manager))
+    counted = counted and rules.numbers >= read_from and not rules.is_v0
+    counted = counted and all(layer.recurrent is None for layer in caching)
+    return _NAMES if counted and _connector(flags) in _IN_HOST_MEMORY else frozenset()
 
 
 def staged_bytes(flags: Flags) -> Bounds:

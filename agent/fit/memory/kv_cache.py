@@ -206,7 +206,7 @@ def _indexer_of(layer: LayerGroup) -> dict[str, Any]:
 
 
 def states_counted(model: ModelFacts, flags: Flags) -> frozenset[str]:
-    """Convolution states of 16 bits, beside a recurrent state of a told type, are what such a model has anyway."""
+    """Convolution states of 16 bits, beside a recurrent state of a stated type, are what such a model has anyway."""
     plain = flags.untyped("mamba-cache-dtype") in PLAIN_CACHES and model.quant.base_bytes_per_param == 2
     return frozenset({"mamba-cache-dtype"}) if plain and flags.mamba_ssm_cache_dtype else frozenset()
 
