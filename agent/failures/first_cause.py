@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from agent.failures.finding import MAX_EVIDENCE_CHARS, EvidenceLine, Finding, Value
-from agent.failures.harmless import harmless, unknown_of
+from agent.failures.harmless import SETTLED_FROM, harmless, unknown_of
 from agent.failures.measure import measure
 from agent.failures.recovered import (
     BROKEN,
@@ -59,11 +59,11 @@ WAITED = frozenset({FailureClass.NETWORK_TIMEOUT, FailureClass.QUEUE_SATURATION}
 RIVAL_FROM = 60
 """A cause of this precedence and more names a mechanism (ranks.toml); below are words of ordinary logs too."""
 
-SETTLED_FROM = 60
-"""Harmless entries of this precedence and more say whose trouble a line is (agent/catalogue/failures/ranks.toml)."""
-
 ELSEWHERE_PENALTY = 25
 """Taken from the precedence of a signature that belongs to another platform than the one given."""
+
+OF_A_CLIENT = "none_client_side"
+"""What is to be done about what a client did wrong."""
 
 RULE_LINES = 60
 MAX_RULE_CHARS = 65_536
@@ -129,9 +129,13 @@ def _may_speak(sighting: Sighting, lines: Sequence[str], timeline: Timeline) -> 
     For one that calls itself fatal only if it says so itself. For an error of the platform, for a line that says that
     something died, and for an exception, only if it says whose trouble it is: a note may stand in the words of an
     exception that ended the process. For one below the frames of a program or of an engine's loop
-    nothing speaks: whoever raised it, the process is gone. A script's words speak only above a start.
+    nothing speaks: whoever raised it, the process is gone. A script's words speak only above a start, and those of a
+    client only where a server is not still starting: it has no clients then.
     """
     entry = sighting.signature
+    starting = timeline.marker_at(sighting.index) in STARTING and not timeline.only_begun(sighting.index)
+    if OF_A_CLIENT in entry.fixes and starting:
+        return False
     said = body_of(lines[sighting.index])
     if entry.phase is Phase.CONFIG and not timeline.begins_below(sighting.index):
         return False

@@ -12,6 +12,9 @@ from agent.failures.text.pod_starts import is_waiting
 from agent.failures.text.queues import Queues
 from agent.failures.text.starts import STARTING
 
+SETTLED_FROM = 60
+"""Harmless entries of this precedence and more say whose trouble a line is (agent/catalogue/failures/ranks.toml)."""
+
 
 def unknown_of(
     lines: Sequence[str], loud: Sequence[int], sightings: Sequence[Sighting], timeline: Timeline
@@ -58,8 +61,15 @@ def harmless(
 
 
 def _ends_unknown(lines: Sequence[str], sightings: Sequence[Sighting]) -> bool:
-    """Whether the last words are of no rule, and have no level or warn of a failure: nobody knows what followed."""
-    known = max((s.index for s in sightings if s.signature.role is not Role.HINT), default=-1)
+    """Whether the last words are of no rule, and have no level or warn of a failure, or are not certainly harmless.
+
+    Nobody knows then what followed.
+    """
+    said = [s for s in sightings if s.signature.role is not Role.HINT]
+    known = max((s.index for s in said), default=-1)
+    last = [s.signature for s in said if s.index == known and s.signature.role is Role.BENIGN]
+    if any(entry.precedence >= SETTLED_FROM for entry in last) and not any(entry.certain for entry in last):
+        return True
     return any(is_bare(line) or (warns_of_failure(line) and not GOES_ON.search(line)) for line in lines[known + 1 :])
 
 

@@ -100,10 +100,11 @@ _COUNTS_NONE = re.compile(
 )
 """A counter, as a monitor or ``nvidia-smi -q`` shows it, of a trouble that did not occur."""
 _COUNTS_SOME = re.compile(
-    rf"(?:{_COUNTED}|\b(?:volatile|aggregate)\s{{0,4}})[:=]\s{{0,4}}[1-9]|\bXid \(|\b(?:retry|retries|attempts?)\b",
+    rf"(?:{_COUNTED}|\b(?:volatile|aggregate)\s{{0,4}})[:=]\s{{0,4}}[1-9]|\bXid \("
+    r"|\bKilled process \d|\b(?:retry|retries|attempts?)\b",
     re.IGNORECASE,
 )
-"""Another counter of the same line, of a trouble that did occur; the driver's report of one; a count of tries."""
+"""Another counter of the same line, of a trouble that did occur; the driver's or kernel's report; a count of tries."""
 GOES_ON = re.compile(r"\b(?:fall(?:s|ing)? ?back|fallback|ignor(?:ed|ing)|skipp(?:ed|ing))\b", re.IGNORECASE)
 _HEAD = re.compile(
     r"(?P<process>(?:\[rank\d{1,4}\]:\s?|\([^()\n]{1,80}=[^()\n]{1,80}\)\s?)*)"

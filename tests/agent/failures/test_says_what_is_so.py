@@ -1,0 +1,109 @@
+"""What was answered wrong once, each with the look-alikes that stay as they were."""
+
+import pytest
+
+from agent.failures.finding import Finding
+from agent.failures.match.matcher import Matcher
+from agent.failures.text.entry_text import log_lines
+from tests.agent.failures.log_changes import BANNER, ENGINE, HEALTHY_START, TOKENS
+
+DEAD = "ERROR 05-06 07:09:11 [core.py:5] EngineCore encountered a fatal error."
+
+
+def classify(matcher: Matcher, lines: list[str], platform: str | None = None) -> Finding:
+    return matcher.classify("\n".join(log_lines("\n".join(lines))), whole_log=True, platform=platform)
+
+
+@pytest.mark.parametrize("number", [46, 48, 62, 64, 74, 79, 94, 95, 119, 120, 140, 143, 144, 150, 158, 171])
+@pytest.mark.parametrize("bus", ["PCI:0000:3b:00", "0000:3b:00", "PCI:0000:3b:00 GPU-I:05"])
+def test_an_xid_of_the_card_is_hardware(matcher: Matcher, number: int, bus: str) -> None:
+    """NVIDIA resets or replaces the card after these; older drivers write the bus without its kind."""
+    for above in ([], HEALTHY_START):
+        found = classify(matcher, [*above, f"kernel: NVRM: Xid ({bus}): {number}, pid=7, name=lamp, lamp"])
+        assert (found.class_, found.certain) == ("gpu_hardware_fault", True)
+
+
+@pytest.mark.parametrize("number", [8, 11, 13, 31, 32, 39, 43, 45, 68, 69, 80, 126])
+@pytest.mark.parametrize("bus", ["PCI:0000:3b:00", "0000:3b:00"])
+def test_an_xid_of_a_program_is_no_certain_hardware(matcher: Matcher, number: int, bus: str) -> None:
+    """NVIDIA restarts the program after these."""
+    found = classify(matcher, [f"kernel: NVRM: Xid ({bus}): {number}, pid=7, name=lamp, Ch 00000008"])
+    assert (found.class_, found.certain) == ("illegal_memory_access", False)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "NVRM: Xid (PCI:0000:3b:00): 63, pid='<unknown>', name=<unknown>, Row Remapper: New row marked for remapping",
+        "NVRM: Xid (PCI:0000:3b:00): 92, pid='<unknown>', name=<unknown>, High single-bit ECC error rate",
+        "NVRM: Xid (PCI:0000:3b:00): 145, RLW_REMAP Nonfatal XC1 i0 Link 06 (0x00000004 0x80000000)",
+        "NVRM: Xid (PCI:0000:3b:00): 121, pid=7, name=lamp, C2C Link corrected error",
+        "nvidia-nvswitch3: SXid (PCI:0000:c3:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error",
+    ],
+)
+def test_an_xid_that_ends_nothing_is_harmless_and_never_certainly_so(matcher: Matcher, said: str) -> None:
+    """A program may have been ended with it: the log must go on below."""
+    for above in ([], HEALTHY_START):
+        found = classify(matcher, [*above, said])
+        assert (found.benign, found.certain) == (True, False)
+    assert classify(matcher, [*HEALTHY_START, said, *TOKENS]).benign
+    assert classify(matcher, [*HEALTHY_START, said, DEAD]).class_ == "engine_dead"
+
+
+def test_an_xid_that_nobody_knows_is_a_guess(matcher: Matcher) -> None:
+    found = classify(matcher, ["kernel: NVRM: Xid (PCI:0000:3b:00): 999, pid=7, name=lamp"])
+    assert (found.class_, found.hint, found.certain) == ("gpu_hardware_fault", True, False)
+
+
+@pytest.mark.parametrize("count", ["oom_score_adj:0", "failed: 0", "total: 0", "count 0", "errors=0"])
+def test_a_count_of_none_behind_a_kill_does_not_deny_the_kill(matcher: Matcher, count: str) -> None:
+    kill = "kernel: Memory cgroup out of memory: Killed process 4242 (python3) total-vm:9kB, anon-rss:8kB, UID:0"
+    assert classify(matcher, [f"{kill} {count}"]).class_ == "host_oom"
+    assert classify(matcher, [*HEALTHY_START, "oom_kill events: 0"]).benign
+
+
+@pytest.mark.parametrize(
+    ("said", "class_", "fix"),
+    [
+        ("docker: invalid reference format.", "invalid_flag", "fix_command_line"),
+        ("Error response from daemon: invalid reference format", "invalid_flag", "fix_command_line"),
+        (
+            'Failed to apply default image tag "vllm:": couldn\'t parse image reference "vllm:": invalid reference format',
+            "image_pull_failed",
+            "fix_image_or_driver",
+        ),
+    ],
+)
+def test_a_word_that_is_no_image_name_is_a_bad_argument(matcher: Matcher, said: str, class_: str, fix: str) -> None:
+    found = classify(matcher, [said])
+    assert (found.class_, found.fix_actions[0]) == (class_, fix)
+    assert found.certain == (class_ == "image_pull_failed")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "RuntimeError: Number of requested LoRAs (5) is greater than the number of GPU LoRA slots (2).",
+        "ValueError: Number of requested LoRAs (5) greater than max_loras (2)",
+        "ValueError: max_cpu_loras (1) must be >= max_loras (4).",
+    ],
+)
+def test_more_adapters_than_slots_are_a_flag(matcher: Matcher, said: str) -> None:
+    for above in ([], HEALTHY_START):
+        found = classify(matcher, [*above, said])
+        assert (found.class_, found.fix_actions[0], found.certain) == ("invalid_flag", "set_flag max_loras up", False)
+
+
+@pytest.mark.parametrize("kind", ["Validation", "NotFound", "UnprocessableEntity", "Client"])
+def test_a_refused_request_is_a_clients_only_where_a_server_has_clients(matcher: Matcher, kind: str) -> None:
+    said = f"vllm.exceptions.VLLM{kind}Error: lamp must be at least 1, got 0."
+    frames = [
+        "(APIServer pid=7) Traceback (most recent call last):",
+        '(APIServer pid=7)   File "/usr/local/bin/vllm", line 8, in <module>',
+        "(APIServer pid=7)     sys.exit(main())",
+    ]
+    for above in ([*BANNER, *frames], [*BANNER, *ENGINE], [*BANNER, *ENGINE, *frames]):
+        found = classify(matcher, [*above, f"(APIServer pid=7) {said}"])
+        assert not found.benign
+        assert not found.certain
+    assert classify(matcher, [*HEALTHY_START, f"(APIServer pid=7) {said}"]).benign
