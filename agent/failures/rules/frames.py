@@ -129,6 +129,13 @@ def frames(case: RuleInput) -> Ruling:
     return Ruling() if _serves(calls) else Ruling(class_=FailureClass.UNKNOWN)
 
 
+def captured(case: RuleInput) -> Ruling:
+    """What the driver refuses while graphs are captured does not come in eager mode."""
+    if case.phase is Phase.GRAPH_CAPTURE:
+        return Ruling(fixes=("set_flag enforce_eager", "upgrade_version", "restart", "fix_image_or_driver"))
+    return Ruling()
+
+
 def conflict(case: RuleInput) -> Ruling:
     """Settings are refused before anything is served: what a step of the engine raises is none."""
     return Ruling(class_=FailureClass.UNKNOWN) if _serves(_calls(case)) else Ruling()

@@ -279,9 +279,10 @@ def broadcast(case: RuleInput) -> Ruling:
 
 
 def store_retries(case: RuleInput) -> Ruling:
-    """A rank that comes first tries a few times; one that goes on without an answer stands still."""
+    """A rank that comes first is refused a few times; where somebody else answers there, it stands still."""
     tries = [int(number) for number in _TRY.findall(case.text)]  # each rank counts its own
-    if case.progress_after or (max(tries) + 1 if tries else case.repeats) < _RETRIES_OF_A_WAIT:
+    few = (max(tries) + 1 if tries else case.repeats) < _RETRIES_OF_A_WAIT and not case.has("got 0 bytes")
+    if case.progress_after or few:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
     return Ruling()
 

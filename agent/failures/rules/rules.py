@@ -20,6 +20,7 @@ RULES: Mapping[str, Rule] = {
         rules_build.import_failure,
         rules_build.tool_parser,
         rules_build.weights_shape,
+        rules_frames.captured,
         rules_frames.conflict,
         rules_frames.frames,
         rules_frames.unsupported,

@@ -992,6 +992,15 @@ def test_eight_ranks_that_came_first_are_not_one_that_tries_in_vain(matcher: Mat
     assert matcher.classify(vainly, whole_log=True, platform=None).class_ == "nccl_failure"
 
 
+def test_a_rank_that_somebody_else_answers_did_not_come_first(matcher: Matcher) -> None:
+    """Where nobody listens yet a connection is refused; one that is taken and closed is not the store's."""
+    tried = "[W101 10:00:00 TCPStore.cpp:347] [c10d] TCP client failed to connect/validate to host 10.0.0.1:29500"
+    closed = f"{tried} - retrying (try=0, timeout=600000ms): Failed to recv, got 0 bytes."
+    assert matcher.classify(closed, whole_log=True, platform=None).class_ == "nccl_failure"
+    up = "INFO:     Application startup complete."
+    assert matcher.classify(f"{closed}\n{up}", whole_log=True, platform=None).benign
+
+
 @pytest.mark.parametrize(
     ("said", "class_"),
     [

@@ -109,3 +109,18 @@ def test_what_is_not_supported_is_told_by_words_and_then_by_the_frame(
 def test_a_path_or_a_flag_counts_where_it_is_the_servers_own(matcher: Matcher, end: str, class_: str) -> None:
     text = traceback(("srv/lamp.py", "glow"), end=end)
     assert matcher.classify(text, whole_log=True, platform=None).class_ == class_
+
+
+@pytest.mark.parametrize(
+    ("frame", "fix"),
+    [
+        (("vllm/v1/worker/gpu_worker.py", "compile_or_warm_up_model"), "set_flag enforce_eager"),
+        (("vllm/v1/worker/gpu_model_runner.py", "execute_model"), "none_code_bug"),
+    ],
+    ids=["while graphs are captured", "while a step runs"],
+)
+def test_what_the_driver_refuses_while_graphs_are_captured_does_not_come_in_eager_mode(
+    matcher: Matcher, frame: tuple[str, str], fix: str
+) -> None:
+    text = traceback(CORE, frame, end="torch.AcceleratorError: CUDA error: lamps not permitted")
+    assert matcher.classify(text, whole_log=True, platform=None).fix_actions[0] == fix
