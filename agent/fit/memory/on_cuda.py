@@ -55,6 +55,7 @@ _paging = attrgetter(*_PAGING)
 _REMEMBERED = 64
 """Layouts kept in memory, each of one checkpoint with one set of flags that lay its cache out."""
 
+_TAKES_BLOCKS_FROM = (0, 21)
 _LAYERWISE_FROM, _AT_ONCE = (0, 18), 4
 """From when weights are quantised module by module, and layers that may be in 16 bits meanwhile: files split some."""
 
@@ -124,7 +125,7 @@ def predict_on_cuda(
     layout = _layout(model, _paging(flags), rules, draft)
     pool = fill_pool(layout, terms.pool, flags, rules, run=run, needs=needs)
     profiled = _blocks_of_graph_profile(model, accelerator, rules, run) * layout.bytes_per_block
-    steps = _steps(terms, pool, auto=run.auto_length, graph_profile=profiled)
+    steps = _steps(terms, pool, flags, rules, auto=run.auto_length, graph_profile=profiled)
     outcome = decide([*steps, *_states(layout, pool, flags, rules, run)], verdict)
     return FitReport(
         fits=outcome.fits,
@@ -297,9 +298,16 @@ def _keeps_flash_2_buffers(model: ModelFacts, accelerator: AcceleratorFacts, rul
     return major == 8 and model.family != "gemma-4" and rules.flash_2_graph_buffers
 
 
-def _steps(terms: Terms, pool: Pool, *, auto: bool, graph_profile: int) -> list[Step]:
-    """The steps of start-up in their order."""
-    t = terms
+def _steps(
+    terms: Terms, pool: Pool, flags: Flags, rules: VersionRules, *, auto: bool, graph_profile: int
+) -> list[Step]:
+    """The steps of start-up in their order.
+
+    Until 0.20 the profiled pool is asked for one request even where the blocks are given. Source: get_kv_cache_configs
+    in vllm/v1/core/kv_cache_utils.py of 0.20.0, 0.21.0, 0.22.0 and 0.30.0, read 2026-11-26.
+    """
+    t, blocks_given = terms, flags.num_gpu_blocks_override is not None
+    usable = t.pool if blocks_given and rules.numbers < _TAKES_BLOCKS_FROM else pool.usable
     loading = independent_sum((t.weights, t.transient, t.context))
     profiling = independent_sum((t.weights, t.activations, t.non_torch, t.context))
     asking = Step(reason=FitReason.FREE_MEMORY, need=t.budget, margin=_unasked(t) - t.context)
@@ -315,8 +323,8 @@ def _steps(terms: Terms, pool: Pool, *, auto: bool, graph_profile: int) -> list[
         steps.append(Step(reason=FitReason.NO_KV, need=need, margin=t.pool - Bounds.exactly(1)))
     if not auto or not pool.longest or pool.demand_bytes > pool.bytes_per_request:
         demand = Bounds.exactly(pool.demand_bytes)
-        steps.append(Step(reason=FitReason.ONE_REQUEST, need=demand, margin=pool.usable - demand))
-    return [*steps, _capture(t)]
+        steps.append(Step(reason=FitReason.ONE_REQUEST, need=demand, margin=usable - demand))
+    return [*steps, _capture(t, pool.kv_bytes.best if blocks_given else t.given_pool)]
 
 
 def _states(layout: KvLayout, pool: Pool, flags: Flags, rules: VersionRules, run: Effective) -> list[Step]:
@@ -355,16 +363,16 @@ def _profile_graphs(t: Terms, blocks_bytes: int) -> Step:
     return Step(reason=FitReason.GRAPH_CAPTURE, need=need, margin=t.total.less(need))
 
 
-def _capture(t: Terms) -> Step:
+def _capture(t: Terms, given_pool: int | None) -> Step:
     """Device memory once pool and graphs are there and the sampler is warmed up.
 
     A profiled pool makes that the budget, less the estimate given up for graphs, plus the graphs: the terms that make
     up the pool cancel out. Of the profiled peak only sampling comes again, at the optimistic end nothing; at the
     pessimistic end all of it, as the first prompt of a whole batch takes it.
     """
-    if t.given_pool is not None:
+    if given_pool is not None:
         again = Bounds(low=0, best=t.activations.best, high=t.activations.high)
-        spent = (t.weights, t.non_torch, t.graphs, again, t.warm_up, t.context, Bounds.exactly(t.given_pool))
+        spent = (t.weights, t.non_torch, t.graphs, again, t.warm_up, t.context, Bounds.exactly(given_pool))
         need = independent_sum(spent)
         return Step(reason=FitReason.GRAPH_CAPTURE, need=need, margin=t.total.less(need))
     excess = t.graphs

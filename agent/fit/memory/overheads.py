@@ -34,6 +34,9 @@ _FLASHINFER_SAMPLER = (9, 0)
 _HOPPER = (9, 0)
 _BLACKWELL = (10, 0)
 _MOST_MULTIPROCESSORS = 192
+_WHOLE_STEP_FROM = (0, 18)
+_SMALL_CHUNK_FROM = (0, 11, 1)
+_CHUNK = 16 * 1024
 _GRAPH_LAYERS = 32
 """Depth of the models on which the graphs' cost per captured size was calibrated."""
 
@@ -85,12 +88,13 @@ def activation_peak(
         for layer in model.layers
     )
     forward = 4 * batch * widest * 2 // flags.tp
+    routed = experts_workspace(model, flags, batch, rules)
     gathered = (replicas(model, flags) - 1) * forward
     if rules.is_v0:
         return profile_peak(forward, min(run.max_num_seqs, batch) * model.vocab, flags, rules)
     sampler = int(SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
     encoder = _encoder(model, flags, run)
-    best = max(forward, sampler, encoder) + GIB // 10
+    best = max(forward, routed, sampler, encoder) + GIB // 10
     least = _SURE if flags.max_num_seqs is not None else 0.35
     sure_of_encoder = 0 if flags.untyped(_PROCESSOR) is not None else _SURE_OF_ENCODER
     low, high = int(max(max(forward, sampler) * least, encoder * sure_of_encoder)), int(best * 1.2) + 2 * GIB // 5
@@ -103,6 +107,27 @@ def activation_peak(
         if flags.max_num_seqs is None:
             low = min(low, int(max(forward * least, encoder * sure_of_encoder)))
     return Bounds(low=low, best=best + gathered, high=high + gathered)
+
+
+def experts_workspace(model: ModelFacts, flags: Flags, batch: int, rules: VersionRules) -> int:
+    """What the Triton kernel of experts holds for one step, bytes per device; kernels of narrower weights take less.
+
+    Each token lies in two buffers once for every expert it visits, as wide as the wider of hidden and inner layer;
+    ranks split the inner layer alone, and not even that where they hold whole experts. Before 0.18 a step went through
+    in chunks. Qwen3 235B-A22B as FP8 over four H100: 8.7 GiB more for 65,536 tokens than for 8,192 (0.20.0).
+
+    Source: TritonExperts.workspace_shapes in vllm/model_executor/layers/fused_moe of 0.20.0 and 0.33.0, and
+    VLLM_FUSED_MOE_CHUNK_SIZE in vllm/envs.py of 0.10.0 to 0.18.0, read 2026-11-26.
+    """
+    if rules.numbers < _WHOLE_STEP_FROM:
+        batch = min(batch, _CHUNK if rules.numbers >= _SMALL_CHUNK_FROM else 4 * _CHUNK)
+    most = 0
+    for layer in model.layers:
+        if layer.experts:
+            inner = layer.expert_intermediate // (1 if flags.enable_expert_parallel else flags.tp)
+            buffers = max(inner, model.hidden) + max(2 * inner, model.hidden)
+            most = max(most, layer.active_experts * buffers + 3 * model.hidden)
+    return 2 * batch * most
 
 
 def replicas(model: ModelFacts, flags: Flags) -> int:

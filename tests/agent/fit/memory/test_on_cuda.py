@@ -313,3 +313,44 @@ def test_the_first_whole_batch_takes_the_profiled_peak_again(ask):
     report = ask("mistralai/Mistral-7B-Instruct-v0.3", "nvidia-a100-40gb", flags, vllm="0.11.0", count=1)
     assert report.fits is None
     assert report.reason.value == "unknown"
+
+
+def test_before_0_21_blocks_that_are_given_do_not_spare_the_check_of_the_profiled_pool(ask):
+    """Qwen3 235B-A22B on four H100 at 240,000 tokens stopped with 10.76 GiB needed and 4.15 there (0.20.0)."""
+    flags = (
+        "--tensor-parallel-size 4 --max-num-seqs 128 --max-model-len 240000 --enable-expert-parallel "
+        "--num-gpu-blocks-override 15000 --gpu-memory-utilization {} --max-num-batched-tokens {}"
+    )
+    model = "Qwen/Qwen3-235B-A22B-Instruct-2507-FP8"
+    refused = ask(model, "nvidia-h100-80gb", flags.format("0.92", "65536"), vllm="0.20.0")
+    assert (refused.fits, refused.overheads.activations.best / GIB) == (None, pytest.approx(9.6, abs=0.1))
+    assert "one_request" in refused.assumptions[0]
+    served = ask(model, "nvidia-h100-80gb", flags.format("0.96", "8192"), vllm="0.20.0")
+    assert served.fits is True
+    assert served.kv_tokens.best == 240_000
+
+
+def test_more_blocks_than_the_device_holds_are_refused(ask):
+    """From 0.21 on the blocks that are given are the cache, whatever was profiled."""
+    asked = [
+        ask("Qwen/Qwen3-8B", "nvidia-rtx-4090", f"--max-model-len 4096 --num-gpu-blocks-override {blocks}", vllm="0.27")
+        for blocks in (2_000, 8_000)
+    ]
+    assert [report.fits for report in asked] == [True, False]
+
+
+def test_a_step_of_experts_holds_each_token_once_for_every_expert_it_visits(ask):
+    """Qwen3 235B-A22B took 8.7 GiB more for 65,536 tokens than for 8,192; before 0.18 steps went through in chunks."""
+    took = {
+        (version, batch): ask(
+            "Qwen/Qwen3-235B-A22B-Instruct-2507-FP8",
+            "nvidia-h100-80gb",
+            f"--tensor-parallel-size 4 --max-num-seqs 128 --enable-expert-parallel --max-num-batched-tokens {batch}",
+            vllm=version,
+        ).overheads.activations.best
+        / GIB
+        for version in ("0.16.0", "0.20.0")
+        for batch in (8192, 65536)
+    }
+    assert took["0.20.0", 65536] - took["0.20.0", 8192] == pytest.approx(8.7, rel=0.08)
+    assert took["0.16.0", 65536] < 3
