@@ -19,7 +19,7 @@ from agent.fit.model_and_hardware import (
     TensorGroup,
     TowerFacts,
 )
-from agent.fit.version_rules import VersionRules
+from agent.fit.version_rules import FlagVersions, VersionRules
 
 _PEER_GIB = (0.05, 0.2, 0.7)
 """What tensor parallelism adds where nothing else was measured: recorded start-ups of two and four cards."""
@@ -189,8 +189,25 @@ def accelerator_from_entry(entry: Mapping[str, Any]) -> AcceleratorFacts:
     )
 
 
-def version_from_entry(entry: Mapping[str, Any], harmless: frozenset[str]) -> VersionRules:
-    """One version's rules; the list of harmless flags is common to all."""
+def flag_versions(document: Mapping[str, Any]) -> dict[str, FlagVersions]:
+    """Which versions take a flag: the neighbours of each end are found in the list of versions that were read."""
+    read = [tuple(map(int, version.split("."))) for version in document["read"]]
+    found: dict[str, FlagVersions] = {}
+    for name, (first, last) in document["names"].items():
+        start, end = (None if end is None else read.index(tuple(map(int, end.split(".")))) for end in (first, last))
+        if start == 0 or end == len(read) - 1 or (start is not None and end is not None and start > end):
+            raise ValueError(f"{name!r} has {first!r} and {last!r}: an end of the list is null, and first comes first")
+        found[name] = (
+            *((None, None) if start is None else (read[start - 1], read[start])),
+            *((None, None) if end is None else (read[end], read[end + 1])),
+        )
+    return found
+
+
+def version_from_entry(
+    entry: Mapping[str, Any], harmless: frozenset[str], spans: Mapping[str, FlagVersions]
+) -> VersionRules:
+    """One version's rules; the lists of flags are common to all."""
     if not 0 < float(entry["default_utilisation"]) <= 1 or str(entry["version"]).count(".") != 2:
         raise ValueError("it needs a version of three numbers and a utilisation between 0 and 1")
     _refuse_strangers(entry, VersionRules, frozenset({"date"}))
@@ -203,6 +220,7 @@ def version_from_entry(entry: Mapping[str, Any], harmless: frozenset[str]) -> Ve
         group_padding_limit=float(entry.get("group_padding_limit", 1.5)),
         chunk_tokens=int(entry.get("chunk_tokens", 2048)),
         harmless_flags=harmless,
+        flag_versions=spans,
         source=f"{entry['source']} ({entry['date']})",
         **rules,
     )

@@ -14,6 +14,7 @@ from agent.catalogue.catalogue_file import Mistakes, read_table
 from agent.catalogue.fit_entries import (
     QuantScheme,
     accelerator_from_entry,
+    flag_versions,
     is_publishers_own,
     model_from_entry,
     scheme_from_entry,
@@ -27,7 +28,7 @@ from agent.errors import InputRejected
 from agent.fit.flags.flags import Flags, typed_flag_names
 from agent.fit.memory.weights import stored_bytes
 from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts
-from agent.fit.version_rules import VersionRules
+from agent.fit.version_rules import FlagVersions, VersionRules
 
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(?:(\d+)|x))?((?:\.?(?:post|dev|rc|a|b)\d*|\.\d+|[-+ ].*)*)")
 """Two or three numbers, then what builds append: 0.10.1.1, 0.19.2rc1.dev134+gfe9c3d6c5, 0.8.5.post1."""
@@ -325,9 +326,12 @@ def _load_versions(document: dict[str, Any]) -> tuple[VersionRules, ...]:
     mistakes = Mistakes("vllm_versions.json")
     versions: list[VersionRules] = []
     harmless = frozenset(document.get("harmless_flags", {}).get("names", ()))
+    spans: dict[str, FlagVersions] = {}
+    with mistakes.of("flag_versions"):
+        spans = flag_versions(document.get("flag_versions", {"read": [], "names": {}}))
     for entry in document.get("versions", []):
         with mistakes.of(str(entry.get("version"))):
-            versions.append(version_from_entry(entry, harmless))
+            versions.append(version_from_entry(entry, harmless, spans))
     if not versions:
         mistakes.found.append("it names no version")
     mistakes.refuse()

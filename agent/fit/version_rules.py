@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+_Numbers = tuple[int, ...] | None
+FlagVersions = tuple[_Numbers, _Numbers, _Numbers, _Numbers]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +34,8 @@ class VersionRules:
         pads_unequal_pages: KV pages that do not divide each other are padded; before, such models were refused.
         asked: The version that was asked for, where it is another one of the same or a later number.
         harmless_flags: Flags known to leave device memory alone.
+        flag_versions: Of flags that not every version takes: the last version read before them, the first and the last
+            one with them and the first after, each as numbers; None where there is none.
         group_padding_limit: A group of layers is padded to the largest type while that has under this many times the
             layers of the smallest; else groups are as large as the smallest type.
         equalises_pages: Pages of unequal size are made equal by longer blocks; before, such models were refused.
@@ -104,6 +110,7 @@ class VersionRules:
     asked: str = ""
     is_unread: bool = False
     harmless_flags: frozenset[str] = field(default_factory=frozenset)
+    flag_versions: Mapping[str, FlagVersions] = field(default_factory=dict, compare=False)
     assumptions: tuple[str, ...] = ()
     source: str = ""
 
@@ -111,3 +118,8 @@ class VersionRules:
     def numbers(self) -> tuple[int, ...]:
         """The version that was asked for, as numbers that compare: (0, 26, 0)."""
         return tuple(map(int, (self.asked or self.version).split(".")))
+
+    @property
+    def is_exact(self) -> bool:
+        """True when a version was asked for, and it is one that was read."""
+        return bool(self.asked) and not self.assumptions

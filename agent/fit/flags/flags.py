@@ -295,7 +295,7 @@ _SCALARS: dict[str, Callable[[str], Any]] = {
     "tensor-parallel-size": int, "pipeline-parallel-size": int, "data-parallel-size": int,
     "gpu-memory-utilization": float, "max-model-len": human_int, "max-num-seqs": human_int,
     "max-num-batched-tokens": human_int, "kv-cache-dtype": _word, "mamba-ssm-cache-dtype": _word,
-    "mm-encoder-tp-mode": _word,
+    "mm-encoder-tp-mode": _word, "performance-mode": _word,
     "dtype": _word, "quantization": _word, "model": str,
     "block-size": int, "cpu-offload-gb": float, "cpu-offload-params": str,
     "kv-cache-memory-bytes": human_int, "num-gpu-blocks-override": int,

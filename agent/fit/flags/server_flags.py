@@ -59,6 +59,7 @@ class Flags:
     quantization: str | None = None
     mamba_ssm_cache_dtype: str | None = None
     mm_encoder_tp_mode: str | None = None
+    performance_mode: str | None = None
     block_size: int | None = None
     enforce_eager: bool | None = None
     cpu_offload_gb: float | None = None

@@ -12,6 +12,7 @@ from agent.fit.memory.weights import tower_is_built
 from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup
 from agent.fit.version_rules import VersionRules
 
+_FINE_SIZES = 32
 _OVERLAPPING_METHODS = frozenset({
     "mtp", "eagle", "eagle3", "extract_hidden_states", "dflash", "dspark", "draft_model", "ngram_gpu",
 })  # fmt: skip
@@ -67,6 +68,8 @@ def effective(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, ru
     if rules.is_v0:
         chunked = chunks_prefill(model, accelerator, flags, length)
         usual_batch, default_seqs = default_batch(model, flags, rules, length, chunked=chunked), 256
+    if flags.performance_mode == "throughput":
+        usual_batch, default_seqs = 2 * usual_batch, 2 * default_seqs
     item = _item_tokens(model, flags)
     batch, seqs = flags.max_num_batched_tokens, flags.max_num_seqs or default_seqs
     if batch is None:
@@ -125,9 +128,11 @@ def _overlaps_guesses(flags: Flags) -> bool:
 def captured_sizes(flags: Flags, seqs: int, batched_tokens: int, rules: VersionRules) -> frozenset[int]:
     """Which batch sizes are captured: 1, 2, 4, steps of 8 to 256 and of 16 to min(512, 2 x seqs); once 8 throughout.
 
-    The V0 engine captures every eighth size up to the sequences of one step.
+    ``--performance-mode interactivity`` adds every size up to 32; ``throughput`` doubles the default batch and
+    sequences. The V0 engine captures every eighth size up to the sequences of one step.
 
-    Source: vllm/config/vllm.py 807-882, version 0.11.2; vllm/config.py 4000-4036, version 0.8.5; read 2026-11-22.
+    Source: vllm/config/vllm.py 807-882, version 0.11.2; vllm/config.py 4000-4036, version 0.8.5; read 2026-11-22; of
+    the performance mode the same and vllm/engine/arg_utils.py of 0.17.0, 0.25.1 and 0.33.0, read 2026-11-26.
     """
     if flags.enforce_eager or flags.cudagraph_mode == "NONE" or flags.compilation_level == 0:
         return frozenset()
@@ -137,7 +142,10 @@ def captured_sizes(flags: Flags, seqs: int, batched_tokens: int, rules: VersionR
         return _usual_sizes(seqs if seqs <= 4 else -(-seqs // 8) * 8, by_eights=True)
     usual = 512 if rules.captures_all_sizes else min(512, 2 * seqs)
     largest = min(flags.max_cudagraph_capture_size or usual, batched_tokens)
-    return _usual_sizes(largest, by_eights=rules.captures_by_eights)
+    usual_sizes = _usual_sizes(largest, by_eights=rules.captures_by_eights)
+    if flags.performance_mode == "interactivity":
+        return usual_sizes | frozenset(range(1, min(largest, _FINE_SIZES) + 1))
+    return usual_sizes
 
 
 @lru_cache(maxsize=64)

@@ -9,6 +9,7 @@ from agent.errors import InputRejected
 from agent.fit.flags.flags import Flags
 from agent.fit.memory import connector, held_by_loading, lora, rope_flags, turboquant
 from agent.fit.memory.batch import Effective
+from agent.fit.memory.flags_of_version import missing_flags
 from agent.fit.memory.held_by_kernels import beside_narrow_experts, is_counted_while_loading
 from agent.fit.memory.kv_cache import BYTE_CACHES, PLAIN_CACHES, states_counted
 from agent.fit.memory.overheads import is_counted, items_counted, replicas
@@ -361,6 +362,7 @@ def _judge_flags(
     *,
     draft: ModelFacts | None,
 ) -> None:
+    (findings.flag_refusals if rules.is_exact else findings.notes).extend(missing_flags(flags, rules))
     counted = _counted(model, accelerator, flags, rules) if flags.others else frozenset()
     for other in flags.others:
         if other.name not in counted and other.name.removeprefix("no-") not in counted:

@@ -4,6 +4,7 @@ import pytest
 
 from agent.catalogue.fit_entries import (
     accelerator_from_entry,
+    flag_versions,
     model_from_entry,
     scheme_from_entry,
     sibling_of,
@@ -68,7 +69,9 @@ def test_a_sibling_without_context_or_source_is_refused(change):
         lambda base: scheme_from_entry("x", {"bytes_per_param": 1, "heavyer": 0.1}),
         lambda base: variant_of(base, {"id": "a/b", "scheme": "fp8", "narrow_cache": "modelopt"}, {}),
         lambda base: sibling_of(base, {"id": "a/b", "max_position": 4096, "source": "s", "tyed": True}),
-        lambda base: version_from_entry({"version": "0.1.0", "default_utilisation": 0.9, "is_datd": True}, frozenset()),
+        lambda base: version_from_entry(
+            {"version": "0.1.0", "default_utilisation": 0.9, "is_datd": True}, frozenset(), {}
+        ),
     ],
     ids=["card", "model", "scheme", "variant", "sibling", "version"],
 )
@@ -76,3 +79,17 @@ def test_a_misspelled_key_is_refused(read):
     """It would leave the default in force, and nobody would see it."""
     with pytest.raises(ValueError, match="unknown key '"):
         read(load_fit_catalogue().models.find("Qwen/Qwen3-8B"))
+
+
+def test_the_versions_of_a_flag_are_found_beside_its_ends():
+    document = {
+        "read": ["0.6.3", "0.9.2", "0.10.0", "0.33.0"],
+        "names": {"new": ["0.9.2", None], "old": [None, "0.9.2"]},
+    }
+    assert flag_versions(document) == {
+        "new": ((0, 6, 3), (0, 9, 2), None, None),
+        "old": (None, None, (0, 9, 2), (0, 10, 0)),
+    }
+    for ends in (["0.6.3", None], [None, "0.33.0"], ["0.10.0", "0.9.2"], ["0.9.1", None]):
+        with pytest.raises(ValueError, match=r"flag|list"):
+            flag_versions(document | {"names": {"flag": ends}})

@@ -110,3 +110,23 @@ def test_what_overlaps_is_the_last_word_of_platform_task_and_executor(catalogue,
 def test_a_card_whose_size_nvml_does_not_tell_gets_the_batch_of_small_cards(ask):
     report = ask("Qwen/Qwen3-8B", "nvidia-gb10", "")
     assert (report.max_num_batched_tokens, report.max_num_seqs) == (2048, 256)
+
+
+def test_a_performance_mode_doubles_defaults_or_captures_every_small_size(catalogue):
+    model, card, rules = (
+        catalogue.models.find("Qwen/Qwen3-8B"),
+        catalogue.accelerator("nvidia-l40s"),
+        catalogue.rules("0.27"),
+    )
+    plain, wide, fine = (
+        effective(model, card, parse_flags(flags), rules)
+        for flags in ("", "--performance-mode throughput", "--performance-mode interactivity")
+    )
+    assert (wide.max_num_batched_tokens, wide.max_num_seqs) == (
+        2 * plain.max_num_batched_tokens,
+        2 * plain.max_num_seqs,
+    )
+    assert fine.captured == plain.captured + 32 - len([1, 2, 4, 8, 16, 24, 32])
+    assert fine.largest_captured == plain.largest_captured
+    asked = effective(model, card, parse_flags("--performance-mode throughput --max-num-seqs 8"), rules)
+    assert asked.max_num_seqs == 8

@@ -25,14 +25,13 @@ def test_a_cache_that_is_kept_in_host_memory_leaves_the_device_nearly_alone(ask,
     [
         pytest.param("google/gemma-3-12b-it", NIXL, "0.27", id="windows-beside-full-attention"),
         pytest.param("Qwen/Qwen3.5-9B", NIXL, "0.27", id="recurrent-layers"),
-        pytest.param("Qwen/Qwen3-8B", NIXL, "0.8.5", id="an-older-engine"),
         pytest.param(
             "Qwen/Qwen3-8B", """--kv-transfer-config '{"kv_connector":"P2pNcclConnector"}'""", "0.27", id="a-pool"
         ),
         pytest.param("Qwen/Qwen3-8B", "--kv-transfer-config {not-json", "0.27", id="no-object"),
+        pytest.param("Qwen/Qwen3-8B", NIXL, "0.8.5", id="an-older-engine"),
         pytest.param("Qwen/Qwen3-8B", "--kv-offloading-size 8 --kv-offloading-backend lmcache", "0.33", id="a-process"),
         pytest.param("Qwen/Qwen3-8B", f"{NIXL} --kv-offloading-backend lmcache", "0.33", id="a-process-instead"),
-        pytest.param("Qwen/Qwen3-8B", "--kv-offloading-size 8", "0.11.0", id="a-flag-that-0.12-brought"),
         pytest.param("Qwen/Qwen3-8B", "--kv-offloading-size", "0.33", id="no-size"),
         pytest.param("Qwen/Qwen3-8B", "--kv-transfer-config", "0.33", id="no-config"),
         pytest.param("Qwen/Qwen3-8B", f"--kv-transfer-config '{'[' * 100_000}'", "0.33", id="deep"),
@@ -48,6 +47,11 @@ def test_what_was_not_read_is_cannot_tell(ask, model, asked, vllm):
     report = ask(model, "nvidia-h100-80gb", f"--max-model-len 8192 {asked}", vllm=vllm)
     assert report.fits is None
     assert any("is not modelled" in told for told in report.assumptions)
+
+
+def test_a_version_that_lacks_the_flag_is_refused(ask):
+    report = ask("Qwen/Qwen3-8B", "nvidia-h100-80gb", "--max-model-len 8192 --kv-offloading-size 8", vllm="0.11.0")
+    assert (report.fits, report.reason) == (False, "unsupported")
 
 
 @pytest.mark.parametrize(("asked", "vllm"), [(LMCACHE, "0.27"), (NIXL, "0.21")])

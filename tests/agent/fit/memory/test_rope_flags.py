@@ -36,7 +36,6 @@ def test_a_stretched_context_costs_its_cache(ask):
     [
         """--hf-overrides '{"architectures":["X"]}'""",
         "--hf-overrides {no",
-        pytest.param(f"--rope-scaling '{YARN}'", id="a-flag-that-0.12-has-no-more"),
         pytest.param("--hf-overrides", id="no-value"),
         *(
             pytest.param(f"--hf-overrides '{text}'", id=name)
@@ -93,3 +92,9 @@ def test_a_model_with_towers_takes_positions_in_its_text_config(ask, section, fi
 def test_positions_of_a_model_that_stretches_its_own_are_cannot_tell(ask, model):
     flags = """--max-model-len 200000 --hf-overrides '{"max_position_embeddings":262144}'"""
     assert ask(model, "nvidia-h100-80gb", flags, vllm="0.27").fits is None
+
+
+def test_a_flag_that_0_12_has_no_more_is_refused(ask):
+    asked = f"--max-model-len 131072 --rope-scaling '{YARN}'"
+    report = ask("Qwen/Qwen3-8B", "nvidia-h100-80gb", asked, vllm="0.27")
+    assert (report.fits, report.reason) == (False, "unsupported")

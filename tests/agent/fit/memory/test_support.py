@@ -161,7 +161,7 @@ def test_every_default_that_was_used_is_named(ask):
     ("version", "flags", "fits"),
     [
         ("0.11.0", "", None),
-        ("0.11.0", "--language-model-only", True),
+        ("0.11.0", '--limit-mm-per-prompt \'{"image":0,"video":0}\'', True),
         ("0.11.0", "--limit-mm-per-prompt.video 0", True),
         ("0.13.0", "", True),
     ],
@@ -356,3 +356,20 @@ def test_from_0_10_on_limits_of_inputs_are_json_alone(ask, limit, vllm, fits, re
     assert (report.fits, report.reason) == (fits, reason)
     refused = limit == "image=0" and vllm != "0.9.2"
     assert any("takes JSON alone" in told for told in report.assumptions) is refused
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--config /etc/vllm.yaml",
+        "--additional-config '{\"a\": 1}'",
+        "--worker-cls own.Worker",
+        "--worker-extension-cls own.Extension",
+        "--hf-config-path /other",
+        "--scheduler-cls own.Scheduler",
+    ],
+)
+def test_flags_that_bring_in_what_is_not_seen_are_a_doubt(ask, flag):
+    report = ask("Qwen/Qwen3-8B", "nvidia-l40s", f"--max-model-len 4096 {flag}", vllm="0.27")
+    assert report.fits is None
+    assert any(flag.split()[0] in note for note in report.assumptions)
