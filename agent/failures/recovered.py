@@ -164,7 +164,9 @@ def timeline_of(
     spoken = (s.index for s in sightings if s.signature.role in TROUBLE or s.signature.proof is Proof.ASKED)
     marks = [_mark(s) for s in sightings if s.signature.role is Role.PHASE]
     marks = [mark for mark in marks if mark.proof not in {Proof.QUEUE_EMPTY, Proof.INTERRUPTED}]
-    return Timeline(marks, lines, sorted({*loud, *spoken}), servers, probed=_probed(sightings, lines))
+    ended = [s.index for s in sightings if s.signature.role is Role.BENIGN and s.signature.phase is Phase.STOPPING]
+    probed = _probed(sightings, lines)
+    return Timeline(marks, lines, sorted({*loud, *spoken}), servers, probed=probed, ended=ended)
 
 
 def standing(
@@ -244,7 +246,8 @@ def resting_on_others(
     lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline, troubles: Sequence[Sighting]
 ) -> frozenset[tuple[int, str | None]]:
     """Line and signature of the troubles that stand only because the tokens below may be those of another server."""
-    if not Queues([], [], lines, timeline).holds_turns:
+    unnamed = any(timeline.may_be_of_two(s.index) for s in troubles)
+    if not unnamed and not Queues([], [], lines, timeline).holds_turns:
         return frozenset()
     sure = {(s.index, s.signature.id) for s in standing(lines, sightings, timeline, one_server=True)}
     return frozenset((s.index, s.signature.id) for s in troubles) - sure
@@ -315,7 +318,8 @@ def _over(sighting: Sighting, timeline: Timeline, deaths: _Ends, queues: Queues 
     stays = entry.failure_class in STAYS and not entry.passing
     if entry.role is Role.HINT or stays or not timeline.served_after(sighting.index):
         return False
-    if queues is not None and queues.written_by_several(sighting.index):
+    several = timeline.may_be_of_two(sighting.index) or (queues and queues.written_by_several(sighting.index))
+    if queues is not None and several:
         return False
     began = timeline.phase_at(sighting.index)
     return began in STARTING - {Phase.CONFIG} or (Phase.SERVING in {entry.phase, began} and below == len(ends))

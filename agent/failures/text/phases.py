@@ -1,5 +1,6 @@
 """How far each start of each server had come when a line was written, from phase markers and traceback frames."""
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from agent.failures.text.starts import (
     PhaseMark,
     Start,
     any_after,
+    any_between,
     got_far,
     is_another,
     just_below,
@@ -20,7 +22,7 @@ from agent.failures.text.starts import (
     start_of_worker,
     without_worker,
 )
-from agent.failures.text.streams import api_server_of, engine_of, is_of_parallel, rank_of, server_of, worker_of
+from agent.failures.text.streams import api_server_of, body_of, engine_of, is_of_parallel, rank_of, server_of, worker_of
 
 LOOK_BACK_LINES = 200
 LOOK_AHEAD_LINES = 120
@@ -29,6 +31,7 @@ LOOK_AHEAD_LINES = 120
 BANNER_LINES = 12
 """A start prints its banner, its version and its arguments within so many lines."""
 
+_NUMBERS = re.compile(r"(?<![.\w])\d[\d:.,-]*")
 _DEEPEST_FIRST = (Phase.GRAPH_CAPTURE, Phase.PROFILING, Phase.LOADING, Phase.SERVING)
 _SAYS_LITTLE = frozenset({Phase.UNKNOWN, Phase.CONFIG})
 """A banner above says that a server began, not how far it came."""
@@ -44,6 +47,7 @@ class Timeline:
         servers: Who wrote each line, where that is known from elsewhere.
         probed: Of ``troubled``, the lines that only say that a probe got no answer yet: above the first banner of all
             they are of the start that it begins.
+        ended: Positions, in order, of lines that say that an HTTP server ended, whoever told it.
     """
 
     def __init__(
@@ -54,8 +58,10 @@ class Timeline:
         servers: Sequence[str] = (),
         *,
         probed: Collection[int] = (),
+        ended: Sequence[int] = (),
     ) -> None:
         self._probed = probed
+        self._ended = ended
         self._lines = lines
         self._given = servers
         self._troubled = troubled
@@ -64,6 +70,8 @@ class Timeline:
         self._of_process: dict[tuple[str, tuple[str, str]], list[Start]] = defaultdict(list)
         for mark in marks:
             start = self._start_for(mark)
+            if mark.proof is Proof.NEW_START and lines[mark.index] != lines[mark.index - 1]:
+                start.announce(_words(lines[mark.index]))
             if not self._may_be_of_another(start, mark):
                 start.add(mark, rank_of(self._lines[mark.index]))
         self._last_marks = {
@@ -175,6 +183,21 @@ class Timeline:
         if start is None or not self._any_of_own(start, start.tokens_by, index):
             return False
         return not self._may_be_of_one_that_fell(start, index)
+
+    def may_be_of_two(self, index: int) -> bool:
+        """Whether the line names no process, and two servers or more are up where it stands, as far as anybody says.
+
+        An earlier start counts that came up and that nobody stopped; one in a container that began again has the same
+        pids as the last.
+        """
+        start = self._start_at(index)
+        if start is None or self._names_its_start(start, index):
+            return False
+        starts = self._starts[start.server]
+        at = bisect_left(starts, start.begins, key=lambda one: one.begins)
+        before = [one for one in starts[max(0, at - 2) : at] if one.complete_at and not one.stops_at]
+        still_up = (one for one in before if not any_between(self._ended, one.begins, start.begins))
+        return start.servers > 1 or any(one.pids.items().isdisjoint(start.pids.items()) for one in still_up)
 
     def loaded_after(self, index: int) -> bool:
         """Whether the start that wrote ``index`` had its weights loaded afterwards, whatever came of it."""
@@ -310,3 +333,8 @@ class Timeline:
     def _last_begun(self, server: str, index: int) -> Start:
         starts = self._starts[server]
         return starts[bisect_right(starts, index, key=lambda start: start.begins) - 1]
+
+
+def _words(line: str) -> str:
+    """What a program wrote, without the numbers of a time and a place before it."""
+    return _NUMBERS.sub("", body_of(line)[:200])

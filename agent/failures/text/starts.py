@@ -1,6 +1,6 @@
 """One start of one server: what its marks say, and which process belongs to it."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -45,6 +45,7 @@ class Start:
     works_by: dict[int | None, int] = field(default_factory=dict)
     tokens_by: dict[int | None, int] = field(default_factory=dict)
     highest_rank: int = 0
+    banners: dict[str, int] = field(default_factory=dict)
 
     def add(self, mark: PhaseMark, rank: int | None) -> None:
         """Take in a mark of this start; ``rank`` is the number of the engine that wrote it."""
@@ -69,6 +70,15 @@ class Start:
             self.complete_at.append(mark.index)
         if mark.proof is Proof.TOKENS:
             self.tokens_by[rank] = mark.index
+
+    def announce(self, words: str) -> None:
+        """Take in what a server says once when it begins, without its time."""
+        self.banners[words] = self.banners.get(words, 0) + 1
+
+    @property
+    def servers(self) -> int:
+        """How many servers began here at once: so many times the same words of a beginning stand."""
+        return max(self.banners.values(), default=1)
 
     @property
     def last_mark(self) -> int:
@@ -133,3 +143,8 @@ def just_below(start: Start, index: int) -> Phase | None:
 def any_after(positions: Sequence[int], index: int) -> bool:
     """Whether any of the positions, which are in order, stands below a line."""
     return bool(positions) and positions[-1] > index
+
+
+def any_between(positions: Sequence[int], first: int, last: int) -> bool:
+    """Whether any of the positions, which are in order, stands from the first line on and above the last."""
+    return bisect_left(positions, first) < bisect_left(positions, last)

@@ -1,13 +1,20 @@
 """What was answered wrong once, each with the look-alikes that stay as they were."""
 
+import re
+
 import pytest
 
 from agent.failures.finding import Finding
 from agent.failures.match.matcher import Matcher
 from agent.failures.text.entry_text import log_lines
-from tests.agent.failures.log_changes import BANNER, ENGINE, HEALTHY_START, TOKENS
+from tests.agent.failures.log_changes import ACCESS, BANNER, ENGINE, HEALTHY_START, TOKENS
 
 DEAD = "ERROR 05-06 07:09:11 [core.py:5] EngineCore encountered a fatal error."
+
+
+def unnamed(lines: list[str]) -> list[str]:
+    """The same lines of a version that does not write its pids."""
+    return [re.sub(r"^\((?:APIServer|EngineCore) pid=\d+\) ", "", line) for line in lines]
 
 
 def classify(matcher: Matcher, lines: list[str], platform: str | None = None) -> Finding:
@@ -107,3 +114,24 @@ def test_a_refused_request_is_a_clients_only_where_a_server_has_clients(matcher:
         assert not found.benign
         assert not found.certain
     assert classify(matcher, [*HEALTHY_START, f"(APIServer pid=7) {said}"]).benign
+
+
+LOST = [
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB",
+    "ERROR 05-06 07:09:30 [lamp.py:3] RuntimeError: NCCL error: unhandled system error",
+]
+
+
+@pytest.mark.parametrize("trouble", LOST)
+def test_of_two_unnamed_servers_that_are_up_neither_saves_the_other(matcher: Matcher, trouble: str) -> None:
+    """Whether they began one after the other or at once; a start that somebody stopped first is up no more."""
+    one = unnamed(HEALTHY_START)
+    other = [line.replace("07:08", "07:18") for line in one]
+    at_once = [line for pair in zip(one, other, strict=True) for line in pair]
+    for above in ([*one, *other], at_once):
+        found = classify(matcher, [*above, trouble, *unnamed(TOKENS), *unnamed(ACCESS)])
+        assert (found.benign, found.certain) == (False, False)
+        assert classify(matcher, [*above, *unnamed(TOKENS)]).benign
+    stop = "INFO:     Application shutdown complete."
+    for above in (one, [*one, stop, *other], [line for line in one for _ in range(2)]):
+        assert classify(matcher, [*above, trouble, *unnamed(TOKENS)]).benign
