@@ -1307,3 +1307,21 @@ def test_words_that_are_no_whole_sentence_of_one_program_are_not_certain(matcher
 )
 def test_a_platform_that_tells_its_progress_reports_no_failed_probe(matcher: Matcher, said: str) -> None:
     assert matcher.classify(said, whole_log=False, platform=None).class_ != "startup_probe_failed"
+
+
+@pytest.mark.parametrize(
+    ("said", "fix"),
+    [
+        ("TimeoutError: Timed out waiting for engine core processes to start", "set_env VLLM_ENGINE_READY_TIMEOUT_S"),
+        ('level=ERROR error="timed out waiting for llama runner to start"', "set_env OLLAMA_LOAD_TIMEOUT"),
+        ("RuntimeError: Server failed to start in time", "increase_startup_probe"),
+        ("RuntimeError: Server did not become ready within 600 s", "increase_startup_probe"),
+    ],
+    ids=["vLLM", "Ollama", "a launcher", "a launcher with seconds"],
+)
+def test_a_start_that_took_too_long_is_given_more_time_by_whoever_measured_it(
+    matcher: Matcher, said: str, fix: str
+) -> None:
+    """A variable of vLLM's does nothing for another server."""
+    found = matcher.classify(said, whole_log=True, platform=None)
+    assert (found.class_, found.fix_actions[0]) == ("startup_probe_failed", fix)
