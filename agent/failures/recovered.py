@@ -196,7 +196,9 @@ def standing(
         and not _ordered_stop(s, lines, timeline)
         and not asked.covers(s)
         and not started.covers(s.index)
-        and not (started.all_ready if _is_observed_probe(s.signature) else _is_pull(s) and started.pulled(s.index))
+        and not (
+            started.answered(s.index) if _is_observed_probe(s.signature) else _is_pull(s) and started.pulled(s.index)
+        )
         and not (_is_refused(s, lines) and timeline.others_start(s.index))
         and not _is_guessed(s, lines, timeline)
     ]

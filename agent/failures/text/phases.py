@@ -162,6 +162,11 @@ class Timeline:
         others = (other for other in self._around(start.server, index) if other is not start)
         return all(any_after(other.complete_at, index) for other in others)
 
+    def came_up(self, pods: Collection[str], index: int) -> bool:
+        """Whether one of the pods, whose logs collectors name, was starting at the line and came up below."""
+        servers = (server for server in self._marked if pods and server.replace(" ", "/").partition("/")[0] in pods)
+        return any(any_after(self._last_begun(server, index).complete_at, index) for server in servers)
+
     def _may_be_of_one_that_fell(self, start: Start, index: int) -> bool:
         """Whether a line of an engine whose start nobody names may be of one that never came up."""
         worker = worker_of(self._lines[index])

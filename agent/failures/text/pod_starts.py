@@ -27,6 +27,12 @@ _PULLED = "Successfully pulled image"
 _READY = re.compile(r"\s{0,8}(?:ContainersReady|Ready)\s{1,40}(?P<is>True|False)\s*$")
 """A condition of the pod, as ``kubectl describe`` shows it above the events."""
 
+_REVISION_READY = re.compile(
+    r"(?:RevisionReady|Ready condition status changed to True for Revision)\b.*?(?P<name>[a-z][\w-]*-\w+)"
+)
+_REVISION = re.compile(r"\bRevisionName: ([a-z][\w-]{1,100})|\bRevision ([a-z][\w-]{1,100})")
+"""What Container Apps and Cloud Run call a revision whose probes are answered, and how they name one."""
+
 _AGE = r"(?:\d{1,6}[ywdhms]){1,3}"
 _LAST_SEEN = re.compile(
     rf"(?:^|\s)(?P<listed>{_AGE})(?: \(x\d{{1,9}} over {_AGE}\))?\s{{1,20}}(?:Normal|Warning)\s"
@@ -95,6 +101,19 @@ class PodStarts:
             return False
         below = (line for line in self._lines[index + 1 :] if _PULLED in line and f'"{wanted["name"]}"' in line)
         return any((_age_of(line)[0] or 0) <= (_OLDEST if age is None else age) for line in below)
+
+    def answered(self, index: int) -> bool:
+        """Whether what a probe asked in vain answers by now, or does below, as the platform or its own log says."""
+        return self.all_ready or index < self._ready_at or self._timeline.came_up(pods_of(self._lines[index]), index)
+
+    @cached_property
+    def _ready_at(self) -> int:
+        """Where the platform last calls the revision ready; -1 where it does not, or where there are others."""
+        ready = [(at, found["name"]) for at, line in enumerate(self._lines) if (found := _REVISION_READY.search(line))]
+        if not ready:
+            return -1
+        named = {name for line in self._lines for found in _REVISION.findall(line) for name in found if name}
+        return ready[-1][0] if named <= {ready[-1][1]} else -1
 
     @cached_property
     def all_ready(self) -> bool:

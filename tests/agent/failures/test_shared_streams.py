@@ -287,3 +287,42 @@ def test_a_clients_view_of_a_model_server_is_no_trouble_of_the_hub(matcher: Matc
 )
 def test_a_count_of_none_beside_a_trouble_does_not_deny_it(matcher: Matcher, line: str) -> None:
     assert classify(matcher, [line]).class_ == "gpu_hardware_fault"
+
+
+REFUSED_TRY = (
+    "12s  Warning  Unhealthy  pod/{}  Readiness probe failed: dial tcp 10.0.0.4:8000: connect: connection refused"
+)
+NEW_POD = "lamp-8e1d9c7b6-x2x9k"
+
+
+def of_pod(pod: str, lines: list[str]) -> list[str]:
+    return [f"[pod/{pod}/vllm] {line}" for line in lines]
+
+
+def test_a_probe_of_a_pod_whose_own_log_comes_up_below_is_over(matcher: Matcher) -> None:
+    """Of a pod whose log does not come up it stands, and so it does of another pod than the one that came up."""
+    whole, part = of_pod(NEW_POD, HEALTHY_START), of_pod(NEW_POD, HEALTHY_START[:6])
+    said = REFUSED_TRY.format(NEW_POD)
+    assert classify(matcher, [*part, said, *whole[6:]]).benign
+    assert not classify(matcher, [*part, said]).benign
+    assert not classify(matcher, [*whole, said]).benign
+    assert not classify(matcher, [*part, REFUSED_TRY.format("lamp-8e1d9c7b6-q7q8z"), *whole[6:]]).benign
+
+
+ACA_PROBE = "ProbeFailed: Probe of StartUp failed with status code: 1"
+ACA_READY = "RevisionReady: Successfully provisioned revision lamp--1a2b"
+
+
+@pytest.mark.parametrize(
+    ("events", "benign"),
+    [
+        ([ACA_PROBE, "RevisionName: lamp--1a2b", ACA_READY], True),
+        ([ACA_PROBE, "Ready condition status changed to True for Revision lamp-00001-abc."], True),
+        ([ACA_READY, ACA_PROBE], False),
+        ([ACA_PROBE, "RevisionName: lamp--9z9z", ACA_READY], False),
+        ([ACA_PROBE, "RevisionReady: False"], False),
+    ],
+    ids=["ready below", "Cloud Run's", "ready above", "another revision", "nobody is named"],
+)
+def test_a_probe_of_a_revision_that_is_ready_below_is_over(matcher: Matcher, events: list[str], benign: bool) -> None:
+    assert classify(matcher, events).benign is benign
