@@ -21,6 +21,7 @@ from agent.failures.recovered import (
 from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.rules.rules import RULES
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Role, Sighting, Signature
+from agent.failures.text.documents import speaks_of_any
 from agent.failures.text.log_text import (
     is_error_line,
     is_fatal,
@@ -227,9 +228,9 @@ def _trouble(
 def _may_be_the_servers(best: Sighting, ranked: Sequence[Sighting], lines: Sequence[str]) -> bool:
     """Whether a line of the first signature names the server, or nobody, where its lines name whom they are about.
 
-    A line that tells how its program went on may be of a trouble that is over.
+    A line that tells how its program went on may be of a trouble that is over; one about things of a kind is of none.
     """
-    if says_it_passed(lines[best.index]):
+    if says_it_passed(lines[best.index]) or speaks_of_any(lines[best.index]):
         return False
     if not best.signature.names_subject:
         return True

@@ -8,6 +8,7 @@ from functools import cache
 
 from agent.failures.asked_to_end import PASSING, Asked
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
+from agent.failures.text.documents import documents, is_explained
 from agent.failures.text.log_text import TRACEBACK, failure_candidates, is_error_line, is_failure_candidate, is_warning
 from agent.failures.text.no_evidence import (
     GOES_ON,
@@ -108,9 +109,13 @@ def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[S
     poisoned = (s for s in sightings if s.signature.failure_class is FailureClass.ILLEGAL_MEMORY_ACCESS)
     kept |= {s.index for s in poisoned} - {s.index for s in said}  # of a CUDA error that nobody knows, a hint is enough
 
+    shown = documents(lines) if any(s.signature.role in TROUBLE for s in sightings) else frozenset()
+
     @cache
     def is_evidence(index: int) -> bool:
-        no_trouble = is_quoted(lines, index) or counts_none(lines[index])
+        no_trouble = (
+            index in shown or is_quoted(lines, index) or counts_none(lines[index]) or is_explained(lines[index])
+        )
         return not no_trouble and (index in kept or not is_handled(lines, index))
 
     reduced = ((at, without_arguments(lines[at])) for at in failure_candidates(lines))

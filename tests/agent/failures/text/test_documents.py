@@ -1,0 +1,95 @@
+"""Rule files, help texts and explanations raise no alarm; what a program says in their words does."""
+
+import pytest
+
+from agent.failures.match.matcher import Matcher
+from agent.failures.text.documents import documents, is_explained, speaks_of_any
+from tests.agent.failures.log_changes import HEALTHY_START
+
+RULES = """groups:
+- name: lamp
+  rules:
+  - alert: LampOutOfMemory
+    expr: increase(container_oom_events_total{container="vllm"}[5m]) > 0
+    annotations:
+      summary: "vLLM was OOMKilled on {{ $labels.instance }}"
+      description: |
+        torch.OutOfMemoryError: CUDA out of memory. Exit code 137
+        means that it was killed.
+  - alert: LampEngine
+    expr: up{job="vllm"} == 0
+    annotations:
+      description: "EngineCore encountered a fatal error, or Xid 79, GPU has fallen off the bus"
+"""
+COLLECTOR = """scrape_configs:
+  - job_name: lamp
+    pipeline_stages:
+      - match:
+          selector: '{job="vllm"} |= "torch.OutOfMemoryError: CUDA out of memory"'
+      - regex:
+          expression: '.*(?P<fatal>EngineDeadError|NCCL error|Failed to load model).*'
+      - drop:
+          expression: "ERROR: No space left on device"
+"""
+HELP = """usage: lamp serve [model_tag] [options]
+
+options:
+  -h, --help            show this help message and exit
+  --max-model-len LEN   Where "is larger than the maximum number of tokens
+                        that can be stored in KV cache" is raised, lower it.
+  --shm-size SIZE       Against "No space left on device" in /dev/shm
+  --enforce-eager       Avoids an illegal memory access was encountered
+"""
+PAGE = """# Lamps in trouble
+
+## Out of memory
+If the model is too large you will see `torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB`.
+- check dmesg for "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus"
+`RuntimeError: CUDA error: an illegal memory access was encountered` means a bug of a kernel.
+Q: What does "EngineCore encountered a fatal error" mean?
+A: The engine process died.
+"""
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+
+
+@pytest.mark.parametrize("text", [RULES, COLLECTOR, HELP, PAGE], ids=["rules", "collector", "help", "page"])
+def test_a_document_that_names_failures_is_none(matcher: Matcher, text: str) -> None:
+    for whole in (text, "\n".join([text, *HEALTHY_START]), "\n".join([*HEALTHY_START, text])):
+        found = matcher.classify(whole, whole_log=True, platform=None)
+        assert found.benign or found.class_ == "unknown", found
+
+
+@pytest.mark.parametrize("text", [RULES, COLLECTOR, HELP, PAGE], ids=["rules", "collector", "help", "page"])
+def test_a_failure_below_a_document_is_one(matcher: Matcher, text: str) -> None:
+    found = matcher.classify("\n".join([text, *HEALTHY_START, OOM]), whole_log=True, platform=None)
+    assert found.class_ == "gpu_oom_runtime"
+
+
+@pytest.mark.parametrize(
+    ("said", "class_"),
+    [
+        ("When I serve a second model I get CUDA out of memory", "gpu_oom_weights"),
+        ("usage: lamp serve [options]\nlamp serve: error: unrecognized arguments: --lamp", "invalid_flag"),
+        ("message: 'The node was low on resource: memory.'", "host_oom"),
+        ("vllm: error: argument --max-num-seqs: invalid int value: 'x'", "invalid_flag"),
+    ],
+)
+def test_a_report_is_no_explanation(matcher: Matcher, said: str, class_: str) -> None:
+    assert matcher.classify(said, whole_log=True, platform=None).class_ == class_
+
+
+def test_what_is_true_of_all_things_of_a_kind_is_not_certain(matcher: Matcher) -> None:
+    said = "A pod that is OOMKilled used more than its memory limit."
+    assert speaks_of_any(said)
+    assert not speaks_of_any("A process in the process pool was terminated abruptly")
+    assert not matcher.classify(said, whole_log=True, platform=None).certain
+
+
+def test_a_record_of_a_program_explains_nothing() -> None:
+    assert is_explained('If you see "CUDA out of memory", lower it')
+    assert not is_explained('ERROR 05-06 07:08:09 [lamp.py:3] If you see "CUDA out of memory", lower it')
+
+
+def test_a_rule_file_ends_where_another_text_begins() -> None:
+    lines = RULES.splitlines()
+    assert documents([*lines, OOM, "vllm: error: lamp"]) == frozenset(range(3, len(lines)))
