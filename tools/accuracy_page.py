@@ -114,8 +114,7 @@ workers), and counts as wrong. Wrong fixes named a variable of vLLM's for Ollama
 
 Still answered wrong: an engine that did not wake from its sleep and served again, a controller's notes in JSON, a table
 of a benchmark, a parser that only the quoted source names, a test script's list of steps, a journal of a server that
-found no device and went on without, an exhausted card without a word of its phase, a node that was not ready for a
-moment, an app that answers 500 and goes on, or writes no level, two unnamed servers that are both up in one log.
+found no device and went on without, an exhausted card without a word of its phase, an app that writes no level.
 Where no event
 says that the pod was told to end, or that one start is meant, a text with a failed probe still reads as a failure. A
 shutdown of the node reads as capacity taken back. That a rank's coordinator is gone proves nothing by itself and is

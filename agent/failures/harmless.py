@@ -8,7 +8,7 @@ from agent.failures.signature import FailureClass, Proof, Role, Sighting
 from agent.failures.text.log_text import is_bare, only_info, warns_of_failure
 from agent.failures.text.no_evidence import GOES_ON
 from agent.failures.text.phases import Timeline
-from agent.failures.text.pod_starts import is_waiting
+from agent.failures.text.pod_starts import NODE_LOST, is_waiting
 from agent.failures.text.queues import Queues
 from agent.failures.text.starts import STARTING
 
@@ -42,7 +42,7 @@ def harmless(
     best = max(scary, key=lambda sighting: (sighting.signature.precedence, -sighting.index), default=None)
     markers = [sighting for sighting in sightings if sighting.signature.role is Role.PHASE]
     doubt = besides or loud or any(is_queue(s.signature) and not timeline.server(s.index) for s in sightings)
-    doubt = doubt or any(is_waiting(lines[s.index]) for s in survived)
+    doubt = doubt or any(is_waiting(lines[s.index]) for s in survived) or any(NODE_LOST in line for line in lines)
     doubt = doubt or timeline.last_phase in STARTING or _ends_unknown(lines, sightings)
     doubt = doubt or (not timeline.is_progress and any(s.signature.proof is Proof.STARTED for s in sightings))
     doubt = doubt or Queues([], [], lines, timeline).doubts_one_server

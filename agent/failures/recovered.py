@@ -101,6 +101,8 @@ _NOBODY_LISTENS = re.compile(
 _NOBODY_ANSWERS = re.compile(_NOBODY_LISTENS.pattern + "|APIConnectionError|Connection aborted|Disconnected")
 """What somebody sees who calls a server before it is up; the hub and a runtime's socket are not such servers."""
 
+_POSTED = re.compile(r'"(?P<what>POST \S{1,200}) HTTP/\d(?:\.\d)?" (?P<status>\d{3})\b')
+
 
 def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[Sighting], list[int]]:
     """The sightings, and the lines that may be a failure, without what is only quoted or was handled."""
@@ -187,6 +189,7 @@ def standing(
         deaths[timeline.start(index)].append(index)
     asked = Asked(sightings, lines, timeline)
     started = PodStarts([s.index for s in sightings if s.signature.proof is Proof.STARTED], lines, timeline)
+    answered = _answered(lines) if any(s.signature.passing for s in sightings) else {}
     empty = [_mark(s) for s in sightings if s.signature.proof is Proof.QUEUE_EMPTY]
     queues = Queues([s.index for s in sightings if is_queue(s.signature)], empty, lines, timeline)
     return [
@@ -200,13 +203,26 @@ def standing(
         )
         and not _ordered_stop(s, lines, timeline)
         and not asked.covers(s)
-        and not started.covers(s.index)
+        and not (started.covers(s.index) or started.node_is_back(s.index))
+        and not (s.signature.passing and answered.get(_asked(lines[s.index]), -1) > s.index)
         and not (
             started.answered(s.index) if _is_observed_probe(s.signature) else _is_pull(s) and started.pulled(s.index)
         )
         and not (_is_refused(s, lines) and timeline.others_start(s.index))
         and not _is_guessed(s, lines, timeline)
     ]
+
+
+def _answered(lines: Sequence[str]) -> dict[str | None, int]:
+    """Where each request that posts something was answered last."""
+    found = ((index, _POSTED.search(line)) for index, line in enumerate(lines) if '"POST ' in line)
+    return {asked["what"]: index for index, asked in found if asked and asked["status"].startswith("2")}
+
+
+def _asked(line: str) -> str | None:
+    """The request that a line says could not be served."""
+    found = _POSTED.search(line)
+    return found["what"] if found and found["status"].startswith("5") else None
 
 
 def _is_pull(sighting: Sighting) -> bool:

@@ -11,6 +11,10 @@ _WRONG_PATH = ("statuscode: 404", "status code 404", "statuscode: 401", "statusc
 _PORTS_DIFFER = ("not match the listening port", "not match any of the listening ports")
 _NOBODY_THERE = ("status cancelled", "error_connection_failed", "container called exit(1", "container called exit(2")
 _RESTARTED = ("back-off restarting failed container", "crashloopbackoff")
+_GIVEN_UP = (
+    *("was not started", "will be restarted", "killing", "killed", "sigterm", "terminat", "back-off", "crashloop"),
+    *("stopping container", "shutting down", "shutdown", "failed the configured", "become ready in time", "restarted"),
+)
 _PLACEMENT_WAIT = re.compile(r"placement group of specs for (\d{1,5}) seconds")
 _CLOCK = re.compile(r"\b(\d\d):(\d\d):(\d\d)\b")
 _DAY_S = 86_400
@@ -147,7 +151,13 @@ def _slow_start(case: RuleInput) -> Ruling:
 
 
 def healthy_start(case: RuleInput) -> Ruling:
-    """Nothing went wrong before the probe gave up: weights that are loaded say most, a first shard says enough."""
+    """Nothing went wrong before the probe gave up: weights that are loaded say most, a first shard says enough.
+
+    One try that failed ends nothing: that it was given up, somebody must say.
+    """
+    one_try = case.repeats < 2 and case.has("connection refused", "statuscode: 503") and not case.has("(x")
+    if one_try and not case.mentions(*_GIVEN_UP):
+        return Ruling(confidence=0.6)
     if case.phase in {Phase.PROFILING, Phase.GRAPH_CAPTURE} or case.mentions("loading weights took"):
         return Ruling(confidence=0.92)
     return Ruling(confidence=0.85 if _SHARD_DONE.search(case.text) else 0.7)

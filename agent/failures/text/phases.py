@@ -163,9 +163,17 @@ class Timeline:
         return all(any_after(other.complete_at, index) for other in others)
 
     def came_up(self, pods: Collection[str], index: int) -> bool:
-        """Whether one of the pods, whose logs collectors name, was starting at the line and came up below."""
-        servers = (server for server in self._marked if pods and server.replace(" ", "/").partition("/")[0] in pods)
+        """Whether one of the pods, whose logs collectors name, was starting at the line and came up below.
+
+        Where nobody names the one server of the text it may be theirs.
+        """
+        servers = [server for server in self._marked if pods and server.replace(" ", "/").partition("/")[0] in pods]
+        servers += [self._only] if pods and self._only == "" else []
         return any(any_after(self._last_begun(server, index).complete_at, index) for server in servers)
+
+    def any_completes_below(self, index: int) -> bool:
+        """Whether any start of any server came up below the line."""
+        return any(any_after(start.complete_at, index) for starts in self._starts.values() for start in starts)
 
     def _may_be_of_one_that_fell(self, start: Start, index: int) -> bool:
         """Whether a line of an engine whose start nobody names may be of one that never came up."""

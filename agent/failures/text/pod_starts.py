@@ -45,6 +45,11 @@ _NO_AGE = -1
 _OLDEST = 10**12
 
 
+NODE_LOST = "NodeNotReady"
+_NODE_BACK = re.compile(r"\bNodeReady\b")
+_NODE = re.compile(r"\bNode (\S{1,253}) status is now: ")
+
+
 def is_waiting(line: str) -> bool:
     """Whether an event says what a whole pod waits for."""
     return any(word in line for word in (*BEFORE_A_NODE, *BEFORE_A_START))
@@ -101,6 +106,19 @@ class PodStarts:
             return False
         below = (line for line in self._lines[index + 1 :] if _PULLED in line and f'"{wanted["name"]}"' in line)
         return any((_age_of(line)[0] or 0) <= (_OLDEST if age is None else age) for line in below)
+
+    def node_is_back(self, index: int) -> bool:
+        """Whether an event says that a node is not ready, and one below that the same node, or one of no name, is."""
+        if NODE_LOST not in self._lines[index]:
+            return False
+        lost, age = _NODE.search(self._lines[index]), _age_of(self._lines[index])[0]
+        back = (line for line in self._lines[index + 1 :] if "NodeReady" in line and _NODE_BACK.search(line))
+        named = ((line, _NODE.search(line)) for line in back)
+        return any(
+            (lost is None or node is None or lost[1] == node[1])
+            and (_age_of(line)[0] or 0) <= (_OLDEST if age is None else age)
+            for line, node in named
+        )
 
     def answered(self, index: int) -> bool:
         """Whether what a probe asked in vain answers by now, or does below, as the platform or its own log says."""

@@ -7,7 +7,7 @@ import pytest
 from agent.failures.finding import Finding
 from agent.failures.match.matcher import Matcher
 from agent.failures.text.entry_text import log_lines
-from tests.agent.failures.log_changes import ACCESS, BANNER, ENGINE, HEALTHY_START, TOKENS
+from tests.agent.failures.log_changes import ACCESS, BANNER, ENGINE, HEALTHY_START, READY, TOKENS
 
 DEAD = "ERROR 05-06 07:09:11 [core.py:5] EngineCore encountered a fatal error."
 
@@ -135,3 +135,52 @@ def test_of_two_unnamed_servers_that_are_up_neither_saves_the_other(matcher: Mat
     stop = "INFO:     Application shutdown complete."
     for above in (one, [*one, stop, *other], [line for line in one for _ in range(2)]):
         assert classify(matcher, [*above, trouble, *unnamed(TOKENS)]).benign
+
+
+SYSTEMD = "Nov 26 10:00:00 lamp-1 systemd[1]: "
+
+
+@pytest.mark.parametrize(
+    "end", ["code=exited, status=1/FAILURE", "code=killed, status=9/KILL", "code=dumped, status=6"]
+)
+def test_a_fabric_manager_that_fails_beside_a_server_that_is_up_is_told(matcher: Matcher, end: str) -> None:
+    """Until somebody starts it, or a server comes up below without it."""
+    failed = f"{SYSTEMD}nvidia-fabricmanager.service: Main process exited, {end}"
+    started = f"{SYSTEMD}Started nvidia-fabricmanager.service - NVIDIA fabric manager service."
+    for below in ([], TOKENS):
+        found = classify(matcher, [*HEALTHY_START, failed, *below])
+        assert (found.class_, found.certain) == ("no_gpu_visible", False)
+    assert classify(matcher, [*HEALTHY_START, failed, started, *TOKENS]).benign
+    assert classify(matcher, [failed, *HEALTHY_START]).benign
+
+
+PROBE = "Warning  Unhealthy  9s  kubelet  Startup probe failed: dial tcp 10.0.0.1:8000: connect: connection refused"
+
+
+def test_one_try_of_a_probe_is_silent_where_the_server_comes_up_and_never_certain_without_an_end(
+    matcher: Matcher,
+) -> None:
+    begun = [*BANNER, *ENGINE[:4]]
+    assert classify(matcher, [*begun, PROBE, *ENGINE[4:], *READY]).benign
+    one = classify(matcher, [*begun, PROBE])
+    assert (one.class_, one.certain) == ("startup_probe_failed", False)
+    killing = "Normal  Killing  1s  kubelet  Container vllm failed startup probe, will be restarted"
+    assert classify(matcher, [*begun, PROBE, killing]).certain
+
+
+def test_a_node_that_is_ready_again_is_not_lost(matcher: Matcher) -> None:
+    lost = "Normal  NodeNotReady  2m  node-controller  Node lamp-1 status is now: NodeNotReady"
+    back = "Normal  NodeReady  1m  kubelet  Node lamp-1 status is now: NodeReady"
+    found = classify(matcher, [*HEALTHY_START, lost, back, *TOKENS])
+    assert (found.benign, found.certain) == (True, False)
+    for below in ([], [back.replace("lamp-1", "lamp-2")], [back.replace("1m", "5m")]):
+        assert classify(matcher, [*HEALTHY_START, lost, *below]).class_ == "engine_dead"
+
+
+def test_an_answer_of_500_is_over_when_the_same_is_answered(matcher: Matcher) -> None:
+    failed = '10.0.0.9 - - "POST /predict HTTP/1.1" 500 -'
+    served = failed.replace("500", "200")
+    assert not classify(matcher, [failed]).benign
+    assert not classify(matcher, [served, failed]).benign
+    assert not classify(matcher, [failed, served.replace("POST /predict", "GET /health")]).benign
+    assert classify(matcher, [failed, served]).class_ in {"benign", "unknown"}
