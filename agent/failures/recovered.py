@@ -24,6 +24,7 @@ from agent.failures.text.no_evidence import (
     is_quoted,
     is_refusal,
     says_it_passed,
+    succeeded_at_last,
     without_arguments,
 )
 from agent.failures.text.phases import Timeline
@@ -115,9 +116,9 @@ def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[S
 
     @cache
     def is_evidence(index: int) -> bool:
-        no_trouble = (
-            index in shown or is_quoted(lines, index) or counts_none(lines[index]) or is_explained(lines[index])
-        )
+        line = lines[index]
+        no_trouble = index in shown or is_explained(line) or counts_none(line) or succeeded_at_last(line)
+        no_trouble = no_trouble or is_quoted(lines, index)
         return not no_trouble and (index in kept or not is_handled(lines, index))
 
     reduced = ((at, without_arguments(lines[at])) for at in failure_candidates(lines))

@@ -26,6 +26,12 @@ _EXPLAINED = re.compile(
 )
 """A heading, or a sentence that tells what a message means or asks for; in the first person it reports one."""
 _PATTERN = re.compile(r"\s*(?:- )?[\"']?(?:pattern|regexp?|expression|match|selector)[\"']?: ?\S")
+_SHOWN = re.compile(
+    r"\s*(?:[$>] )?(?:echo|printf|e?grep|rg|awk|sed|curl) \S|\+{1,4} (?:\[\[?|[a-z][\w./-]{0,60}) "
+    r"|\s*\"(?:text|content)\": \"|[a-z_:][\w:]{2,80}(?:\{[^{}]{0,400}\})? 0(?:\.0)?\s*$"
+    r"|\S{1,200}::test_\w.{0,400}\b(?:PASSED|SKIPPED|XFAIL)\b"
+)
+"""A command that a shell shows, a member of a request or an answer, a counter that is none, a test that passed."""
 _OF_ANY = re.compile(
     r"[\s#>*+-]*(?:An?|Any|Each|Every|Many|Most|Some|Such) [a-z][\w -]{1,60} (?:that|which|who|may|can|will|should)\b"
 )
@@ -33,10 +39,10 @@ _OF_ANY = re.compile(
 
 
 def is_explained(line: str) -> bool:
-    """Whether a line explains a message, or is the pattern that looks for one; a program's record is neither."""
+    """Whether a line explains or only shows a message, or is the pattern that looks for one; no program's record is."""
     if has_head(body_of(line)) or is_note(line) or is_warning(line):
         return False
-    return bool(_EXPLAINED.match(line) or _PATTERN.match(line))
+    return bool(_EXPLAINED.match(line) or _PATTERN.match(line) or _SHOWN.match(line))
 
 
 def speaks_of_any(line: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import re2
 
-from agent.failures.text.client_text import BODY_KEYS, BODY_SIGNS, CLIENT_KEYS, SPOKEN_KEYS, known_route
+from agent.failures.text.client_text import BODY_KEYS, BODY_SIGNS, CLIENT_KEYS, OWN_WORDS, SPOKEN_KEYS, known_route
 from agent.failures.text.log_text import clean, records_of
 from agent.failures.text.oldest_first import oldest_entries_first, oldest_first
 
@@ -144,7 +144,7 @@ def _parse(text: str) -> object:
 
 
 def _object_text(value: Mapping[str, Any]) -> str:
-    body = not BODY_SIGNS.isdisjoint(value)
+    body = not (BODY_SIGNS.isdisjoint(value) and OWN_WORDS.isdisjoint(value))
     named = value.keys() & _HEAD_KEYS.keys()
     head = [
         key

@@ -4,7 +4,8 @@ import pytest
 
 from agent.failures.match.matcher import Matcher
 from agent.failures.text.documents import documents, is_explained, speaks_of_any
-from tests.agent.failures.log_changes import HEALTHY_START
+from agent.failures.text.entry_text import log_lines
+from tests.agent.failures.log_changes import HEALTHY_START, TOKENS
 
 RULES = """groups:
 - name: lamp
@@ -93,3 +94,43 @@ def test_a_record_of_a_program_explains_nothing() -> None:
 def test_a_rule_file_ends_where_another_text_begins() -> None:
     lines = RULES.splitlines()
     assert documents([*lines, OOM, "vllm: error: lamp"]) == frozenset(range(3, len(lines)))
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        '+ grep -c "{}" /var/log/lamp.log',
+        'grep "{}" /var/log/lamp.log',
+        '$ echo "{}"',
+        'lamp_failures_total{{reason="{}"}} 0',
+        '  "text": "{}",',
+        "tests/test_lamp.py::test_handles[{}] PASSED",
+        'INFO 05-06 07:08:09 [lamp.py:3] watching for "{}"',
+        "(lamp pid=3) DEBUG 05-06 07:08:09 [lamp.py:3] retry_on=['{}'], retries=3",
+        '{{"level": "info", "msg": "answered", "content": "{}"}}',
+        "WARNING 05-06 07:08:09 [lamp.py:3] {}; retry 1/3 succeeded",
+    ],
+)
+@pytest.mark.parametrize(
+    "words", [OOM, "GPU has fallen off the bus", "EngineCore encountered a fatal error", "OOMKilled"]
+)
+def test_what_is_shown_quoted_or_was_tried_again_is_no_trouble(matcher: Matcher, shown: str, words: str) -> None:
+    text = "\n".join(log_lines("\n".join([*HEALTHY_START, shown.format(words), *TOKENS])))
+    assert matcher.classify(text, whole_log=True, platform=None).benign
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "curl: (7) {}",
+        "+ python: {}",
+        'ERROR 05-06 07:08:09 [lamp.py:3] "{}"',
+        '{{"level": "error", "content": "{}"}}',
+        "WARNING 05-06 07:08:09 [lamp.py:3] {}; no retry succeeded",
+        'lamp_failures_total{{reason="{}"}} 3',
+    ],
+)
+def test_what_a_program_says_itself_is(matcher: Matcher, said: str) -> None:
+    text = "\n".join(log_lines("\n".join([*HEALTHY_START, said.format("GPU has fallen off the bus")])))
+    found = matcher.classify(text, whole_log=True, platform=None)
+    assert not found.benign
