@@ -25,6 +25,7 @@ from agent.catalogue.fit_entries import (
 from agent.catalogue.model_names import after_training, shape_of, tuned_from
 from agent.catalogue.stored_as_named import stored_as_named
 from agent.errors import InputRejected
+from agent.fit.bounds import Bounds
 from agent.fit.flags.flags import Flags, typed_flag_names
 from agent.fit.memory.weights import stored_bytes
 from agent.fit.model_and_hardware import AcceleratorFacts, ModelFacts
@@ -271,6 +272,8 @@ def _load_models(document: dict[str, Any]) -> ModelCatalogue:
             for variant in entry["variants"]:
                 facts = variant_of(base, variant, {key: scheme.facts for key, scheme in schemes.items()})
                 if is_publishers_own(facts):  # its publisher's own: another's checkpoint of that name is a guess
+                    if facts.served_bytes is not None:
+                        _enter(by_name, variant["id"], replace(facts, quant=replace(facts.quant, narrows_cache="")))
                     by_name[variant["id"].lower()] = facts
                 else:
                     _enter(by_name, variant["id"], facts)
@@ -280,7 +283,23 @@ def _load_models(document: dict[str, Any]) -> ModelCatalogue:
 
 def _enter(by_name: dict[str, ModelFacts], name: str, facts: ModelFacts) -> None:
     by_name[name.lower()] = facts
-    by_name.setdefault(name.rsplit("/", 1)[-1].lower(), facts)
+    if by_name.setdefault(name.rsplit("/", 1)[-1].lower(), facts) is not facts:
+        _widen(by_name, name, facts)
+
+
+def _widen(by_name: dict[str, ModelFacts], name: str, facts: ModelFacts) -> None:
+    """Two publishers printed different weights under one name: without the publisher it may be either."""
+    short = name.rsplit("/", 1)[-1].lower()
+    first, second = by_name[short].served_bytes if short in by_name else None, facts.served_bytes
+    if first is None or second is None or first == second:
+        return
+    low, high = min(first.low, second.low), max(first.high, second.high)
+    told = f"{name.rsplit('/', 1)[-1]} weighs differently by its publisher, who is not named"
+    by_name[short] = replace(
+        by_name[short],
+        served_bytes=Bounds(low=low, best=(low + high) // 2, high=high),
+        assumptions=tuple(dict.fromkeys((*by_name[short].assumptions, told))),
+    )
 
 
 def _load_accelerators(document: dict[str, Any]) -> dict[str, AcceleratorFacts]:

@@ -481,3 +481,13 @@ def test_a_width_that_a_name_tells_wins(catalogue, name, scheme):
 def test_a_card_in_the_name_of_a_checkpoint_is_no_part_of_its_shape(catalogue):
     find = catalogue.models.find
     assert find("me/Qwen3-8B-NVFP4-RTX5090").layers == find("Qwen/Qwen3-8B").layers
+
+
+def test_a_name_that_two_publishers_share_weighs_as_either_of_them():
+    models = load_fit_catalogue().models
+    unsloth, inferact, either = (
+        models.find(f"{publisher}Qwen3.8-27B-NVFP4") for publisher in ("unsloth/", "Inferact/", "local/")
+    )
+    assert either.served_bytes.low == unsloth.served_bytes.low
+    assert either.served_bytes.high == inferact.served_bytes.high
+    assert any("publisher" in told for told in either.assumptions)

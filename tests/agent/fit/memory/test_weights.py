@@ -305,3 +305,17 @@ def test_data_parallel_replicas_share_the_experts_and_nothing_else(ask):
         for more in ("", "--data-parallel-size 4")
     )
     assert len(set(dense)) == 1
+
+
+def test_a_guessing_layer_weighs_beside_what_was_printed_without_it(ask):
+    """Unsloth's NVFP4 of Qwen 3.8 27B: 21.34 GiB, 22.13 with MTP, and its config asks for a cache in 8 bits."""
+    guessed = '--speculative-config \'{"method":"mtp","num_speculative_tokens":3}\' --max-num-seqs 32'
+    plain, guessing = (
+        ask("unsloth/Qwen3.8-27B-NVFP4", "nvidia-gb10", f"--max-model-len 262144 {flags}", vllm="0.25.1")
+        for flags in ("--max-num-seqs 32", guessed)
+    )
+    assert (guessing.weights_bytes.best - plain.weights_bytes.best) / GIB == pytest.approx(0.79, abs=0.01)
+    wide = ask(
+        "unsloth/Qwen3.8-27B-NVFP4", "nvidia-gb10", "--max-model-len 262144 --kv-cache-dtype bfloat16", vllm="0.25.1"
+    )
+    assert plain.kv_bytes_per_request.best < 0.6 * wide.kv_bytes_per_request.best
