@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from agent.fit.bounds import GIB, NOTHING, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.model_and_hardware import (
@@ -31,7 +32,14 @@ with its scales. Those of bitsandbytes are unpacked to 32 bits for each 64."""
 _FEW_GRAPHS = 16
 """Largest captured size at which graphs of NVFP4 experts were seen to take no more; at the default they took much."""
 
+_GRAPHS_OF_NVFP4 = Bounds(low=0, best=0, high=int(14.2 * GIB))
+"""All that GLM 4.7 lost between its pool and its sampler's warm-up, other graphs included."""
+
+_WIDEST_NVFP4 = 92 * 8 * (5120 + 3 * 384)
+"""Layers x visited experts x the widths of one, as GLM 4.7 had them on each of four cards."""
+
 _WORKSTATION = (12, 0)
+_GRAPHS_COUNTED_FROM = (0, 19)
 _TRITON_FROM = (0, 12)
 """0.11.2 served gpt-oss on Hopper by Marlin, whose padding its 65.97 GiB show, 0.14.1 by Triton (64.38 GiB)."""
 
@@ -106,26 +114,57 @@ def is_counted_while_loading(model: ModelFacts, accelerator: AcceleratorFacts, f
     return flags.quantization == "bitsandbytes" and plain and text and accelerator.supports(_NATIVE_BF16)
 
 
-def beside_narrow_experts(model: ModelFacts, accelerator: AcceleratorFacts, version: str, run: Effective) -> str:
+def graphs_of_narrow_experts(
+    model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules, run: Effective
+) -> Bounds:
+    """What graphs of NVFP4 experts may take on workstation Blackwell before 0.19 beyond those of other models.
+
+    GLM 4.7 over four cards left 1.7 of 15.9 GiB (0.15.1, utilisation 0.9). Other start-ups took nothing of the kind,
+    so it is what they may need, and no more is known of experts that are wider (``beside_narrow_experts``).
+    """
+    taken = _captures_nvfp4(model, accelerator, run) and rules.numbers < _GRAPHS_COUNTED_FROM
+    return _GRAPHS_OF_NVFP4 if taken and _width_of_experts(model, flags) <= _WIDEST_NVFP4 else NOTHING
+
+
+def beside_narrow_experts(
+    model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules, run: Effective
+) -> str:
     """What experts in four bits took before 0.19 beside weights and cache that is not modelled; "" where all is.
 
-    GLM 4.7 over four workstation cards left 1.7 of 15.9 GiB (0.15.1, utilisation 0.9). gpt-oss 120B with one sequence
-    ran out of memory on an H100 where 10 GiB are counted for its cache (0.14.1, utilisation 0.97; vLLM issue 33155).
+    gpt-oss 120B with one sequence ran out of memory on an H100 where 10 GiB are counted for its cache (0.14.1,
+    utilisation 0.97; vLLM issue 33155).
 
     Args:
         model: Its experts and how they are stored.
         accelerator: Which kernels it takes.
-        version: Three numbers, before 0.19.
+        flags: Over how many cards an expert is split.
+        rules: Those of a version before 0.19.
         run: How many sizes are captured.
     """
-    if TensorGroup.EXPERTS not in model.quant.groups or not any(layer.experts for layer in model.layers):
-        return ""
-    if model.quant.scheme == "nvfp4" and accelerator.supports(_WORKSTATION) and run.largest_captured > _FEW_GRAPHS:
-        return "what graphs of NVFP4 experts took here before 0.19, some 9 GiB, is not modelled"
+    if _captures_nvfp4(model, accelerator, run) and _width_of_experts(model, flags) > _WIDEST_NVFP4:
+        return "what graphs of NVFP4 experts this wide take here before 0.19 is not modelled"
     on_hopper = (accelerator.compute_capability or (0, 0))[0] == _HOPPER
-    if model.quant.scheme == "mxfp4" and on_hopper and tuple(map(int, version.split("."))) >= _TRITON_FROM:
+    if _is_of_experts(model, "mxfp4") and on_hopper and rules.numbers >= _TRITON_FROM:
         return "what the Triton kernel of MXFP4 experts took here from 0.12 to 0.18 is not modelled"
     return ""
+
+
+def _is_of_experts(model: ModelFacts, scheme: str) -> bool:
+    narrow = model.quant.scheme == scheme and TensorGroup.EXPERTS in model.quant.groups
+    return narrow and any(layer.experts for layer in model.layers)
+
+
+def _captures_nvfp4(model: ModelFacts, accelerator: AcceleratorFacts, run: Effective) -> bool:
+    return _is_of_experts(model, "nvfp4") and accelerator.supports(_WORKSTATION) and run.largest_captured > _FEW_GRAPHS
+
+
+def _width_of_experts(model: ModelFacts, flags: Flags) -> int:
+    ranks = 1 if flags.enable_expert_parallel else flags.tp
+    return sum(
+        layer.count * layer.active_experts * (model.hidden + 3 * layer.expert_intermediate // ranks)
+        for layer in model.layers
+        if layer.experts
+    )
 
 
 def _quantised_while_loading(model: ModelFacts, scheme: str, bytes_per_param: float) -> ModelFacts:

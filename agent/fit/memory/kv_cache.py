@@ -206,9 +206,17 @@ def _indexer_of(layer: LayerGroup) -> dict[str, Any]:
 
 
 def states_counted(model: ModelFacts, flags: Flags) -> frozenset[str]:
-    """Convolution states of 16 bits, beside a recurrent state of a stated type, are what such a model has anyway."""
+    """Convolution states of 16 bits, beside a recurrent state of a stated type, are what such a model has anyway.
+
+    So are states aligned with prefixes, the mode that cached prefixes mean for all but Mamba 2 (MambaModelConfig in
+    vllm/model_executor/models/config.py of 0.18.0 and 0.33.0, read 2026-11-26).
+    """
+    states = [layer.recurrent for layer in model.layers if layer.recurrent is not None]
+    mamba2 = any(state.is_mamba2 for state in states)
+    aligned = flags.untyped("mamba-cache-mode") == "align" and flags.enable_prefix_caching and not mamba2
+    mode = frozenset({"mamba-cache-mode"}) if states and aligned else frozenset()
     plain = flags.untyped("mamba-cache-dtype") in PLAIN_CACHES and model.quant.base_bytes_per_param == 2
-    return frozenset({"mamba-cache-dtype"}) if plain and flags.mamba_ssm_cache_dtype else frozenset()
+    return mode | {"mamba-cache-dtype"} if plain and flags.mamba_ssm_cache_dtype else mode
 
 
 def stage_layers(layers: tuple[LayerGroup, ...], pp: int) -> tuple[LayerGroup, ...]:

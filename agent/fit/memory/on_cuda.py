@@ -13,7 +13,7 @@ from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective, assumptions_of
 from agent.fit.memory.connector import staged_bytes
 from agent.fit.memory.fit_verdict import Step, decide
-from agent.fit.memory.held_by_kernels import as_kernels_hold_it
+from agent.fit.memory.held_by_kernels import as_kernels_hold_it, graphs_of_narrow_experts
 from agent.fit.memory.held_by_loading import loaders_copy, sleep_surplus
 from agent.fit.memory.kv_cache import KvLayout, cache_bytes_per_element, default_block_tokens, plan_layout
 from agent.fit.memory.kv_pool import Pool, fill_pool
@@ -33,6 +33,7 @@ from agent.fit.memory.overheads import (
     replicas,
     sampler_most,
     sampler_warm_up,
+    whole_video,
 )
 from agent.fit.memory.support import Verdict
 from agent.fit.memory.turboquant import workspace
@@ -192,8 +193,9 @@ def _terms(
     beyond = _samples_beyond_profile(model, rules)
     activations = activation_peak(model, flags, run, rules, plain_sampling=beyond)
     kernels = descriptor_memory(model, accelerator, rules) + delta_kernel_memory(model, accelerator)
-    kernels = kernels + loaders_copy(model, accelerator, flags, weights)
+    kernels = kernels + loaders_copy(model, accelerator, flags, weights) + whole_video(model, flags, rules)
     graphs = graph_memory(model, flags, run, flash_2=_keeps_flash_2_buffers(model, accelerator, rules))
+    graphs = graphs + graphs_of_narrow_experts(model, accelerator, flags, rules, run)
     low, best, high = (ceil(part * run.utilisation) for part in (total.low, total.best, total.high))
     return Terms(
         total=total,

@@ -34,6 +34,8 @@ _FLASHINFER_SAMPLER = (9, 0)
 _HOPPER = (9, 0)
 _BLACKWELL = (10, 0)
 _MOST_MULTIPROCESSORS = 192
+_PROFILES_IMAGES_FROM = (0, 13)
+_WHOLE_VIDEO = Bounds(low=0, best=2 * GIB, high=24 * GIB)
 _WHOLE_STEP_FROM = (0, 18)
 _SMALL_CHUNK_FROM = (0, 11, 1)
 _CHUNK = 16 * 1024
@@ -200,6 +202,23 @@ def delta_kernel_memory(model: ModelFacts, accelerator: AcceleratorFacts) -> Bou
 def _has_delta_nets(model: ModelFacts) -> bool:
     states = [layer.recurrent for layer in model.layers if layer.recurrent is not None]
     return any(state.ssm_elements and not state.is_mamba2 for state in states)
+
+
+def whole_video(model: ModelFacts, flags: Flags, rules: VersionRules) -> Bounds:
+    """What the profile run of Qwen 3-VL held before 0.13, when it took a whole video, bytes per device.
+
+    It counted 12.5 tokens for each of the video's and held an embedding of each ("a budget of 153600 tokens, and
+    profiled with 1 video items"). The 30B over two H100 left 0.4 and 1.3 GiB less than without it (0.12.0), the same
+    over four 3090 2.31 GiB where at least 4.41 were counted (0.11.0), the 235B over eight A100 had 24 GiB a card beside
+    its weights and ran out of them: what it took there is not explained.
+
+    Source: vllm/model_executor/models/qwen3_vl.py get_max_video_tokens and v1/worker/gpu_model_runner.py 3369-3384 of
+    0.11.0, read 2026-11-23. 0.13.0 profiled an image of 16,384.
+    """
+    if not model.deepstack_levels or rules.numbers >= _PROFILES_IMAGES_FROM:
+        return NOTHING
+    videos = dict(flags.limit_mm_per_prompt or ()).get("video", 1)
+    return _WHOLE_VIDEO if videos and tower_is_built(TensorGroup.VISION, model.vision, flags) else NOTHING
 
 
 _LARGEST_RADEON = 48 * GIB

@@ -6,13 +6,18 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from agent.errors import InputRejected
+from agent.fit.bounds import NOTHING
 from agent.fit.flags.flags import Flags
 from agent.fit.memory import connector, held_by_loading, lora, rope_flags, turboquant
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.flags_of_version import missing_flags
-from agent.fit.memory.held_by_kernels import beside_narrow_experts, is_counted_while_loading
+from agent.fit.memory.held_by_kernels import (
+    beside_narrow_experts,
+    graphs_of_narrow_experts,
+    is_counted_while_loading,
+)
 from agent.fit.memory.kv_cache import BYTE_CACHES, PLAIN_CACHES, states_counted
-from agent.fit.memory.overheads import is_counted, items_counted, replicas
+from agent.fit.memory.overheads import is_counted, items_counted, replicas, whole_video
 from agent.fit.memory.v0_engine import of_v0_engine
 from agent.fit.memory.weights import tower_is_built
 from agent.fit.model_and_hardware import (
@@ -170,8 +175,8 @@ def _judge_model(model: ModelFacts, flags: Flags, rules: VersionRules, findings:
     """What is not known of the model's own memory."""
     if model.unmodelled:
         findings.doubts.append(model.unmodelled)
-    if _keeps_a_whole_video(model, flags, rules):
-        findings.left_out.append("the encoder cache of a profiled video, 2.3 GiB and more, is not modelled before 0.13")
+    if whole_video(model, flags, rules) is not NOTHING:
+        findings.notes.append("before 0.13 a whole video is profiled: up to 24 GiB a device are held for it")
     towers = ((TensorGroup.VISION, model.vision), (TensorGroup.AUDIO, model.audio))
     unseen = [group.value for group, tower in towers if tower and tower.unseen and tower_is_built(group, tower, flags)]
     if unseen and not flags.skip_mm_profiling:
@@ -197,19 +202,6 @@ def _judge_hybrid_cache(model: ModelFacts, flags: Flags, rules: VersionRules, fi
         )
 
 
-def _keeps_a_whole_video(model: ModelFacts, flags: Flags, rules: VersionRules) -> bool:
-    """Qwen 3-VL counted 12.5 tokens for each of a video, and the profile run held an embedding of each.
-
-    Source: vllm/model_executor/models/qwen3_vl.py get_max_video_tokens and v1/worker/gpu_model_runner.py 3369-3384 of
-    0.11.0, read 2026-11-23; recorded: "a budget of 153600 tokens, and profiled with 1 video items". 0.13.0 profiled an
-    image of 16,384.
-    """
-    if not model.deepstack_levels or not _older(rules.asked or rules.version, "0.13.0"):
-        return False
-    videos = dict(flags.limit_mm_per_prompt or ()).get("video", 1)
-    return bool(videos) and tower_is_built(TensorGroup.VISION, model.vision, flags)
-
-
 def _judge_dated(
     model: ModelFacts,
     accelerator: AcceleratorFacts,
@@ -229,8 +221,10 @@ def _judge_dated(
     pages = {layer.kv_heads * layer.head_dim for layer in model.layers if layer.owns_kv and layer.kv_heads}
     if not rules.equalises_pages and AttentionKind.SLIDING in kinds and len(pages) > 1:
         findings.refusals.append(f"layers whose caches differ in size need vLLM 0.12, not {version}")
-    if beside := beside_narrow_experts(model, accelerator, version, run):
+    if beside := beside_narrow_experts(model, accelerator, flags, rules, run):
         findings.left_out.append(beside)
+    if graphs_of_narrow_experts(model, accelerator, flags, rules, run) is not NOTHING:
+        findings.notes.append("graphs of NVFP4 experts may take 14 GiB a device here before 0.19")
     if not rules.takes_pool_size and flags.kv_cache_memory_bytes is not None:
         findings.flag_refusals.append(f"vLLM {version} has no --kv-cache-memory-bytes; 0.10.2 has")
     doubts, left_out = of_v0_engine(model, accelerator, flags, rules)

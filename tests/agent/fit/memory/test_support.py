@@ -168,9 +168,17 @@ def test_every_default_that_was_used_is_named(ask):
 )
 def test_a_whole_video_that_is_profiled_is_not_called_safe(ask, version, flags, fits):
     """Recorded: four 3090 had 2.31 GiB left for the cache where at least 4.41 were counted (0.11.0)."""
-    report = ask("Qwen/Qwen3-VL-8B-Instruct", "nvidia-h100-80gb", f"--max-model-len 8192 {flags}", vllm=version)
+    report = ask("Qwen/Qwen3-VL-8B-Instruct", "nvidia-l40s", f"--max-model-len 8192 {flags}", vllm=version)
     assert report.fits is fits
-    assert any("profiled video" in told for told in report.assumptions) is (fits is None)
+    assert any("whole video" in told for told in report.assumptions) is (fits is None)
+
+
+def test_a_whole_video_is_called_safe_where_more_than_it_ever_took_is_free(ask):
+    """Recorded: the 30B over two H100 ran and left 37.2 to 38.2 GiB, the 235B over eight A100 did not (0.11.0)."""
+    flags = "--max-model-len 65536 --tensor-parallel-size 2 --max-num-seqs 64"
+    assert ask("Qwen/Qwen3-VL-30B-A3B-Instruct", "nvidia-h100-80gb", flags, vllm="0.12.0").fits is True
+    flags = "--max-model-len 128000 --tensor-parallel-size 8 --enable-expert-parallel"
+    assert ask("Qwen/Qwen3-VL-235B-A22B-Instruct", "nvidia-a100-80gb", flags, vllm="0.11.0").fits is None
 
 
 @pytest.mark.parametrize(
@@ -179,15 +187,25 @@ def test_a_whole_video_that_is_profiled_is_not_called_safe(ask, version, flags, 
         ("0.15.1", "", None),
         ("0.15.1", "--enforce-eager", True),
         ("0.15.1", "--max-num-seqs 4", True),
+        ("0.15.1", "--gpu-memory-utilization 0.7", True),
         ("0.20.0", "", True),
     ],
 )
-def test_graphs_of_experts_in_nvfp4_are_a_doubt_on_workstation_cards_before_0_19(ask, version, flags, fits):
+def test_graphs_of_experts_in_nvfp4_may_take_much_on_workstation_cards_before_0_19(ask, version, flags, fits):
     """Recorded: a start-up over four cards failed with 1.7 of 15.9 GiB left beside weights and pool (0.15.1)."""
     asked = f"-tp 4 --max-model-len 8192 {flags}"
     report = ask("zai-org/GLM-4.7-NVFP4", "nvidia-rtx-pro-6000", asked, vllm=version, count=4)
     assert report.fits is fits
-    assert any("graphs of NVFP4 experts" in told for told in report.assumptions) is (fits is None)
+    assert any("graphs of NVFP4 experts" in told for told in report.assumptions) is (
+        not flags.startswith(("--enforce", "--max-num-seqs")) and version != "0.20.0"
+    )
+
+
+def test_graphs_of_wider_experts_in_nvfp4_are_a_doubt_there(ask):
+    asked = "-tp 4 --max-model-len 8192 --gpu-memory-utilization 0.7 --enable-expert-parallel"
+    report = ask("zai-org/GLM-4.7-NVFP4", "nvidia-rtx-pro-6000", asked, vllm="0.15.1", count=4)
+    assert report.fits is None
+    assert any("experts this wide" in told for told in report.assumptions)
 
 
 def test_graphs_of_a_dense_model_in_nvfp4_are_counted(ask):
@@ -373,3 +391,16 @@ def test_flags_that_bring_in_what_is_not_seen_are_a_doubt(ask, flag):
     report = ask("Qwen/Qwen3-8B", "nvidia-l40s", f"--max-model-len 4096 {flag}", vllm="0.27")
     assert report.fits is None
     assert any(flag.split()[0] in note for note in report.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("flags", "fits"),
+    [
+        ("--enable-prefix-caching --mamba-cache-mode align", True),
+        ("--mamba-cache-mode align", None),
+        ("--enable-prefix-caching --mamba-cache-mode all", None),
+    ],
+)
+def test_aligned_states_are_what_cached_prefixes_mean_anyway(ask, flags, fits):
+    report = ask("Qwen/Qwen3.5-9B", "nvidia-l40s", f"--max-model-len 8192 --max-num-seqs 16 {flags}", vllm="0.27")
+    assert report.fits is fits
