@@ -32,7 +32,7 @@ def entries() -> Iterator[Record]:
 def lines() -> Iterator[Record]:
     for n in range(COUNT // 500):
         text = "".join(LINE.format(k % 4, k % 60) + "\n" for k in range(500))
-        yield TextRecord(origin="storm.log", line=n * 500 + 1, text=text, part=n, last=n == COUNT // 500 - 1)
+        yield TextRecord(origin="storm.log", text=text, part=n, last=n == COUNT // 500 - 1)
 
 
 def replayed(records: Iterator[Record]):
@@ -61,7 +61,7 @@ def test_a_storm_of_raw_lines_is_one_incident() -> None:
 def test_hostile_distinct_lines_open_at_most_one_incident() -> None:
     """All different, all shouting: still at most one incident, and bounded."""
     text = (f"ERROR {n:032x} CUDA {n * 7919:x} memory {n * 104729:x}\n" for n in range(COUNT))
-    records = (TextRecord(origin="h.log", line=n, text=line, part=n, last=False) for n, line in enumerate(text, 1))
+    records = (TextRecord(origin="h.log", text=line, part=n, last=False) for n, line in enumerate(text, 1))
     told, incidents, _ = replayed(iter(records))
     assert len(incidents) <= 1
     (digest,) = told.record_filter.digests.values()

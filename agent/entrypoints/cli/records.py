@@ -50,7 +50,6 @@ class TextRecord:
     """
 
     origin: str
-    line: int
     text: str
     part: int = 0
     last: bool = True
@@ -267,7 +266,7 @@ def _parsed(raw: bytes, origin: str, line: int, limit: int) -> Record:
 def _stretches(plain: IO[bytes], origin: str, limit: int) -> Iterator[Record]:
     """Yield plain text in stretches of whole lines; one is held back so that the last knows that it is."""
     rest = b""
-    part, line = 0, 1
+    part = 0
     held: TextRecord | None = None
     while chunk := plain.read(limit - len(rest)):
         rest += chunk
@@ -276,16 +275,15 @@ def _stretches(plain: IO[bytes], origin: str, limit: int) -> Iterator[Record]:
         end = rest.rfind(b"\n") + 1 or _between_characters(rest)
         if held is not None:
             yield held
-        held = TextRecord(origin=origin, line=line, text=_words(rest[:end]), part=part, last=False)
-        line += rest.count(b"\n", 0, end)
+        held = TextRecord(origin=origin, text=_words(rest[:end]), part=part, last=False)
         part += 1
         rest = rest[end:]
     if held is not None:
         if not rest:
-            yield TextRecord(origin=origin, line=held.line, text=held.text, part=held.part)
+            yield TextRecord(origin=origin, text=held.text, part=held.part)
             return
         yield held
-    yield TextRecord(origin=origin, line=line, text=_words(rest), part=part)
+    yield TextRecord(origin=origin, text=_words(rest), part=part)
 
 
 def _between_characters(data: bytes) -> int:
@@ -300,7 +298,9 @@ def _between_characters(data: bytes) -> int:
 
 
 def _words(data: bytes) -> str:
-    return data.replace(b"\r\n", b"\n").decode("utf-8", "replace")
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n")
+    return data.decode("utf-8", "replace")
 
 
 def _inside(folder: Path) -> tuple[SourceFile, ...]:
