@@ -1,7 +1,7 @@
 """A storm in bounded memory: the first, the last and the telling lines are kept, the rest is counted."""
 
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Container, Hashable, Sequence
 
 from agent.failures.finding import LineMatch
 from agent.failures.match.matcher import Matcher
@@ -59,10 +59,9 @@ class LogSample:
         base = self.total
         self._keep("around", base, lines, range(min(self._owed, len(lines))))
         self._owed = max(0, self._owed - len(lines))
-        known = set()
+        known = dict(self._matcher.scan(lines))
         last: dict[str, int] = {}
-        for index, match in self._matcher.scan(lines):
-            known.add(index)
+        for index, match in known.items():
             name = match.signature
             count = self._counts[name] = self._counts.get(name, 0) + 1
             if count <= SIGHTS:
@@ -115,11 +114,12 @@ class LogSample:
             self._fresh_until = 0
             self._keep_around(base, index, lines)
 
-    def _keep_loud(self, base: int, lines: Sequence[str], known: set[int]) -> None:
+    def _keep_loud(self, base: int, lines: Sequence[str], known: Container[int]) -> None:
         if self._loud >= LOUD:
             return
-        for index in failure_candidates(lines, besides=known):
-            self._keep_around(base, index, lines)
+        unknown = [index for index in range(len(lines)) if index not in known]
+        for place in failure_candidates([lines[index] for index in unknown]):
+            self._keep_around(base, unknown[place], lines)
             self._loud += 1
             if self._loud >= LOUD:
                 return

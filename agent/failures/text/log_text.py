@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 import re2
@@ -234,17 +234,12 @@ def is_failure_candidate(line: str) -> bool:
     return loud and not is_note(line) and not _SOURCE.match(line, _head_end(line))
 
 
-def failure_candidates(lines: Sequence[str], *, besides: Container[int] = ()) -> Iterator[int]:
-    """Yield the positions of the lines that may be a failure, in order (:func:`is_failure_candidate`).
-
-    Args:
-        lines: One or many.
-        besides: Positions that nobody asks about.
-    """
+def failure_candidates(lines: Sequence[str]) -> Iterator[int]:
+    """Yield the positions of the lines that may be a failure, in order (:func:`is_failure_candidate`)."""
     text, starts = joined(lines)
     for found in _MAY_BE_FAILURE.finditer(text):
         index = bisect_right(starts, found.start()) - 1
-        if index not in besides and is_failure_candidate(lines[index]):
+        if is_failure_candidate(lines[index]):
             yield index
 
 
