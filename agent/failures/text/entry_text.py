@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 import re2
@@ -34,18 +33,20 @@ _RECORD_START = r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d
 _TWO_RECORDS = re2.compile(rf"{_RECORD_START}.*{_RECORD_START}".encode())
 """A line that holds two records of vLLM's logger; linear time on any text."""
 
-_JSON_ENDS = ("}", " ", "\t")
-_PLAIN = str | int | float
+_PLAIN = (str, int, float)
 _REASON_KEYS = ("reason", "Reason_s", "Reason", "error", "exception", "stack_trace", "detail", "details", "err")
 _HEAD_KEYS = {key: place for place, key in enumerate((*_REASON_KEYS, *_MESSAGE_KEYS))}
+_SPOKEN = CLIENT_KEYS | SPOKEN_KEYS
+_SPOKEN_IN_A_BODY = _SPOKEN | BODY_KEYS
+_QUOTING = BODY_SIGNS | OWN_WORDS
 
 
 def entry_lines(entry: Mapping[str, Any]) -> list[str]:
     """The text of one structured record, as lines without terminal colours.
 
     Args:
-        entry: A Cloud Logging LogEntry (textPayload, jsonPayload or protoPayload, httpRequest), a Kubernetes
-            event or pod, a Container Apps row, or any JSON object that a logger wrote.
+        entry: As ``json`` reads it: a Cloud Logging LogEntry (textPayload, jsonPayload or protoPayload, httpRequest),
+            a Kubernetes event or pod, a Container Apps row, or any JSON object that a logger wrote.
 
     Returns:
         Lines, possibly none. Every string of the payload is kept; those that name a reason or a message come
@@ -56,16 +57,16 @@ def entry_lines(entry: Mapping[str, Any]) -> list[str]:
     if isinstance(text, str):
         parts.append(text)
     payload = entry.get("jsonPayload")
-    if isinstance(payload, Mapping):
+    if isinstance(payload, dict):
         parts.append(_object_text(payload))
     proto = entry.get("protoPayload")
-    if isinstance(proto, Mapping):
+    if isinstance(proto, dict):
         status = proto.get("status")
-        if isinstance(status, Mapping) and isinstance(status.get("message"), str):
+        if isinstance(status, dict) and isinstance(status.get("message"), str):
             parts.append(status["message"])
         parts.append(_object_text({key: value for key, value in proto.items() if key != "status"}))
     request = entry.get("httpRequest")
-    if isinstance(request, Mapping):
+    if isinstance(request, dict):
         asked = f"{request.get('requestMethod', '')} {known_route(str(request.get('requestUrl', '')))}"
         parts.append(f"HTTP {asked} status {request.get('status', '')}")
     if not parts:
@@ -81,10 +82,10 @@ def log_lines(text: str) -> list[str]:
     A log that was printed newest first is put in order.
     """
     whole = _parse(text) if text.lstrip()[:1] in {"{", "["} else None
-    if isinstance(whole, Mapping):
+    if isinstance(whole, dict):
         return entry_lines(whole)
     if isinstance(whole, list) and whole:
-        several = len({_instance(item) for item in whole if isinstance(item, Mapping)} - {""}) > 1
+        several = len({_instance(item) for item in whole if isinstance(item, dict)} - {""}) > 1
         return [line for item in oldest_entries_first(whole) for line in _item_lines(item, several=several)]
     if len(set(_INSTANCE.findall(text))) > 1:
         return [part for line in stretch_lines(text, apart=False) for part in _taken_apart(line, several=True)]
@@ -105,7 +106,7 @@ def stretch_lines(text: str, *, apart: bool = True) -> list[str]:
     several = _TWO_RECORDS.search(text.encode("utf-8", "surrogatepass")) is not None
     found: list[str] = []
     for line in lines:
-        if several or (line[-1:] in _JSON_ENDS and line.lstrip()[:1] == "{"):
+        if several or ("{" in line and line.lstrip()[:1] == "{"):
             found.extend(_taken_apart(line))
         else:
             found.append(line)
@@ -114,22 +115,23 @@ def stretch_lines(text: str, *, apart: bool = True) -> list[str]:
 
 def _taken_apart(line: str, *, several: bool = False) -> list[str]:
     entry = _parse(line) if line.lstrip()[:1] == "{" and line.rstrip()[-1:] == "}" else None
-    return _item_lines(entry, several=several) if isinstance(entry, Mapping) else records_of(line)
+    return _item_lines(entry, several=several) if isinstance(entry, dict) else records_of(line)
 
 
 def _item_lines(item: object, *, several: bool) -> list[str]:
-    if not isinstance(item, Mapping):
+    if not isinstance(item, dict):
         return clean(str(item)).splitlines()
+    lines = entry_lines(item)
     name = _instance(item) if several else ""
-    return [f"[instance/{name}] {line}" if name else line for line in entry_lines(item)]
+    return [f"[instance/{name}] {line}" for line in lines] if name else lines
 
 
 def _instance(entry: Mapping[str, Any]) -> str:
     """The instance, or the pod and its container, that a LogEntry is of; empty where it names none."""
     labels, resource = entry.get("labels"), entry.get("resource")
-    of = resource.get("labels") if isinstance(resource, Mapping) else None
-    mine: Mapping[str, Any] = labels if isinstance(labels, Mapping) else {}
-    its: Mapping[str, Any] = of if isinstance(of, Mapping) else {}
+    of = resource.get("labels") if isinstance(resource, dict) else None
+    mine = labels if isinstance(labels, dict) else {}
+    its = of if isinstance(of, dict) else {}
     named = mine.get("instanceId") or its.get("pod_name") or its.get("instance_id")
     return "".join(str(named).split())[:200].replace("]", "") if named else ""
 
@@ -144,48 +146,43 @@ def _parse(text: str) -> object:
 
 
 def _object_text(value: Mapping[str, Any]) -> str:
-    body = not (BODY_SIGNS.isdisjoint(value) and OWN_WORDS.isdisjoint(value))
-    named = value.keys() & _HEAD_KEYS.keys()
-    head = [
-        key
-        for key in sorted(named, key=_HEAD_KEYS.__getitem__)
-        if isinstance(value[key], str) and not _of_client(key, body=body)
-    ]
+    spoken = _spoken_keys(value, _QUOTING)
+    head: dict[int, str] = {}
     rest: list[str] = []
     for key, item in value.items():
-        if key in head or _of_client(key, body=body):
+        if key.lower() in spoken:
             continue
-        if isinstance(item, _PLAIN):
+        if isinstance(item, str) and key in _HEAD_KEYS:
+            head[_HEAD_KEYS[key]] = item
+        elif isinstance(item, _PLAIN):
             rest.append(f"{key}: {_word(item)}")
         else:
-            rest.extend(_leaves(key, item, 0, body=body))
-    return "\n".join([": ".join([value[key] for key in head]), *rest] if head else rest)
+            rest.extend(_leaves(key, item, 0, spoken))
+    return "\n".join([": ".join([head[place] for place in sorted(head)]), *rest] if head else rest)
 
 
-def _leaves(key: str, value: object, depth: int, *, body: bool) -> Iterator[str]:
+def _leaves(key: str, value: object, depth: int, spoken: frozenset[str]) -> Iterator[str]:
     if depth > MAX_DEPTH:
         return
-    if isinstance(value, Mapping):
-        body = body or not BODY_SIGNS.isdisjoint(value)
-        said = {name: item for name, item in value.items() if not _of_client(name, body=body)}
-        plain = {name: item for name, item in said.items() if isinstance(item, _PLAIN)}
+    if isinstance(value, dict):
+        spoken |= _spoken_keys(value, BODY_SIGNS)
+        kept = {name: item for name, item in value.items() if name.lower() not in spoken}
+        plain = [f"{name}: {_word(item)}" for name, item in kept.items() if isinstance(item, _PLAIN)]
         if plain:
-            yield f"{key}: " + ", ".join(f"{name}: {_word(item)}" for name, item in plain.items())
-        for name, item in said.items():
-            if name not in plain:
-                yield from _leaves(str(name), item, depth + 1, body=body)
+            yield f"{key}: " + ", ".join(plain)
+        for name, item in kept.items():
+            if not isinstance(item, _PLAIN):
+                yield from _leaves(name, item, depth + 1, spoken)
     elif isinstance(value, list):
         for item in value:
-            yield from _leaves(key, item, depth + 1, body=body)
+            yield from _leaves(key, item, depth + 1, spoken)
     elif value is not None:
         yield f"{key}: {_word(value)}"
 
 
-@lru_cache(maxsize=1024)
-def _of_client(key: object, *, body: bool) -> bool:
-    """Whether a key holds what a client, or the model, says; ``body`` for a request or an answer and all inside."""
-    name = str(key).lower()
-    return name in CLIENT_KEYS or name in SPOKEN_KEYS or (body and name in BODY_KEYS)
+def _spoken_keys(value: Mapping[str, Any], signs: frozenset[str]) -> frozenset[str]:
+    """Keys, in lower case, under which a client or the model speaks: more beside one of the signs, and all inside."""
+    return _SPOKEN if signs.isdisjoint(value) else _SPOKEN_IN_A_BODY
 
 
 def _word(value: object) -> str:

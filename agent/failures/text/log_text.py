@@ -131,7 +131,7 @@ def clean(text: str) -> str:
     """The text without terminal colours, also where an exporter has spelled the escape character out."""
     if "\x1b" in text or "\x00" in text or "\x08" in text or "\x07" in text:
         text = _ANSI.sub("", text)
-    if "[" in text and ("^[" in text or "\\u001b" in text or "\\x1b" in text or "\\033" in text or "␛" in text):
+    if "[" in text and ("^[[" in text or "1b[" in text or "033[" in text or "␛[" in text):
         text = _CARET.sub("", text)
     return text
 
