@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.adapters.platform.rehearsal.scenario import facts
-from agent.app.catalogues import hide, redact, redactor
+from agent.app.redaction import hide, redact, redactor
 from agent.core.change.verification import Check
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase

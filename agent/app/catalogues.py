@@ -2,23 +2,21 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agent.app.key_file import own_key
+from agent.app.redaction import redact
 from agent.catalogue.load_bundled import load_default_policy
 from agent.catalogue.load_failures import FailureCatalogue, load_failures
-from agent.catalogue.load_secrets import load_secrets
 from agent.core.decision.policy import Policy, parse_policy
 from agent.core.incident.times import Times
 from agent.core.intake.origin import Reading, watch_everything, watched_by
 from agent.core.plan.capacity import Capacity
-from agent.core.redaction.redacted_json import body_without_secrets
-from agent.core.redaction.redactor import Redactor
 from agent.core.service.services import Services, parse_services
 from agent.errors import SettingsRejected
-from agent.failures.match.matcher import MEMO_CHARS, MEMO_TEXTS, Matcher, compile_catalogue
+from agent.failures.match.matcher import Matcher, compile_catalogue
 from agent.ports.stage_context import Rules
 from agent.settings import Settings
 
@@ -45,47 +43,6 @@ def matcher() -> Matcher:
 def titles() -> dict[str, str]:
     """Return a line for people by signature."""
     return {s.id: s.title for s in failures().signatures}
-
-
-@cache
-def redactor() -> Redactor:
-    """Return the compiled redactor; built once per process."""
-    return Redactor(load_secrets())
-
-
-def redact(text: str) -> str:
-    """Take the secrets out of a text.
-
-    A storm repeats one line, so the last short texts in which there was nothing to take out are remembered; one with a
-    secret never is.
-    """
-    if len(text) > MEMO_CHARS:
-        return redactor().redact(text).text
-    try:
-        return _harmless(text)
-    except _SecretFound as found:
-        return found.redacted
-
-
-class _SecretFound(Exception):
-    """There was something to take out; raised, because what raises is not remembered. It never leaves this module."""
-
-    def __init__(self, redacted: str) -> None:
-        super().__init__("there was something to take out")
-        self.redacted = redacted
-
-
-@lru_cache(maxsize=MEMO_TEXTS)
-def _harmless(text: str) -> str:
-    redacted = redactor().redact(text).text
-    if redacted != text:
-        raise _SecretFound(redacted)
-    return text
-
-
-def hide(body: str) -> str:
-    """Take the secrets out of a JSON body."""
-    return body_without_secrets(body, redact)
 
 
 def read_capacity(services: Services, settings: Settings | None = None) -> "ServiceCapacity":

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from agent.app.catalogues import redact
+from agent.app.redaction import redact
 from agent.core.decision.decision import ReceiptSigner
 from agent.core.decision.signed_request import webhook_secret
 from agent.core.plan.plan import Plan

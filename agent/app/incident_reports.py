@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from agent.app.catalogues import hide
+from agent.app.redaction import hide
 from agent.catalogue.load_bundled import load_follow_ups, load_prompt
 from agent.core.change.config_drift import ServiceRecord
 from agent.core.diagnosis.evidence_pack import fence_mark

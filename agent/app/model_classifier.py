@@ -3,8 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from agent.app.catalogues import matcher, redact, titles
+from agent.app.catalogues import matcher, titles
 from agent.app.models import model_of, model_use
+from agent.app.redaction import redact
 from agent.core.diagnosis.diagnosing import LogText, diagnose, story
 from agent.core.diagnosis.diagnosis import Diagnosis
 from agent.core.diagnosis.evidence_pack import Line, ModelInput

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from agent.app.catalogues import hide, redact
+from agent.app.redaction import hide, redact
 from agent.errors import SettingsRejected
 from agent.ports.bus import Bus, DeadLetters, Quarantine
 from agent.ports.clock import Clock

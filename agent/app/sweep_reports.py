@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from agent.adapters.load.sweep_folder import read_cells, read_requests, store_files
-from agent.app.catalogues import hide
+from agent.app.redaction import hide
 from agent.core.sweep.cell import Cell, RequestRow
 from agent.core.sweep.cells_file import CELLS_FILE
 from agent.core.sweep.findings import Findings, find

@@ -3,7 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
-from agent.app.catalogues import redact
+from agent.app.redaction import redact
 from agent.errors import DISTRIBUTION, SettingsRejected
 from agent.ports.model import Model
 from agent.ports.tracing import NoTracer, Tracer

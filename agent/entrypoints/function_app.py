@@ -4,7 +4,8 @@ import threading
 from functools import cache
 
 from agent.app import App, Role, build_app
-from agent.app.catalogues import matcher, redactor
+from agent.app.catalogues import matcher
+from agent.app.redaction import redactor
 from agent.entrypoints.cold_start import loading
 from agent.entrypoints.telemetry import configure_log, current_trace
 from agent.errors import SreError

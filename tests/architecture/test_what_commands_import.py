@@ -28,6 +28,7 @@ NOT_ARITHMETIC = {
     *("agent.stages", "agent.app.app", "agent.catalogue.load_failures", "agent.catalogue.load_secrets"),
 }
 NOT_ANY = {*CLOUDS, "rich"}
+NOT_OF_A_LOG = {*NOT_ANY, "structlog", "agent.stages", "agent.settings", "agent.core.plan", "agent.core.sweep"}
 PROGRAM = """
 import json, sys
 from agent.entrypoints.cli.main import main
@@ -48,7 +49,7 @@ ASKED = ("--model", "Qwen/Qwen3-8B", "--accelerator", "nvidia-l4", "--flags", "-
         pytest.param(("fit", "--help"), NOT_HELP - {"agent.fit"}, "argparse", id="help of a command"),
         pytest.param(("fit", *ASKED), NOT_ARITHMETIC, "agent.fit.memory.on_cuda", id="fit"),
         pytest.param(("advise", *ASKED), NOT_ARITHMETIC, "agent.fit.advice.search", id="advise"),
-        pytest.param(("classify", "server.log"), {*NOT_ANY, "structlog", "agent.stages"}, "re2", id="classify"),
+        pytest.param(("classify", "server.log"), NOT_OF_A_LOG, "re2", id="classify"),
         pytest.param(("incidents",), NOT_ANY, "structlog", id="incidents"),
         pytest.param(("services",), NOT_ANY, "structlog", id="services"),
     ],

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from agent.adapters.notifier.webhook import WebhookNotifier
-from agent.app.catalogues import redact
+from agent.app.redaction import redact
 from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.commands import classify, incidents
 from agent.entrypoints.service import entry_message

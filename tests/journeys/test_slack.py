@@ -10,7 +10,7 @@ from agent.adapters.notifier.slack import SlackNotifier
 from agent.adapters.store.sqlite.cards import SqliteCards
 from agent.adapters.store.sqlite.database import SqliteDatabase
 from agent.adapters.store.sqlite.schema import Kind
-from agent.app.catalogues import redact
+from agent.app.redaction import redact
 from agent.core.decision.approvals import Approvals, Escalation
 from agent.core.decision.policy import Approver
 from agent.core.incident.phase import Phase

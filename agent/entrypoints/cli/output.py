@@ -33,7 +33,7 @@ def with_guides(text: str) -> str:
 
 def for_programs(row: Mapping[str, Any]) -> str:
     """Return a row as one line of JSON without secrets; keys, ids and numbers stay."""
-    from agent.app.catalogues import hide
+    from agent.app.redaction import hide
 
     return hide(json.dumps(row))
 
@@ -48,6 +48,6 @@ def print_table(table: "Table", *, own: bool = False) -> None:
 
 def without_secrets(text: str) -> str:
     """Take the secrets out of a text that is safe to show otherwise."""
-    from agent.app.catalogues import redact
+    from agent.app.redaction import redact
 
     return redact(text)

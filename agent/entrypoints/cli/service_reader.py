@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from agent.app import App, build_app
-from agent.app.catalogues import read_capacity, read_services, redact
+from agent.app.catalogues import read_capacity, read_services
+from agent.app.redaction import redact
 from agent.app.runtime_environment import open_environment
 from agent.app.stores import machine_clock
 from agent.core.service.services import Services

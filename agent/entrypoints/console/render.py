@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
-from agent.app.catalogues import redact
+from agent.app.redaction import redact
 from agent.core.text.field_labels import field_label, figure
 from agent.core.text.safe_text import inert, plain
 from agent.presentation.evidence import place_of

@@ -93,7 +93,7 @@ def _fit_answers() -> "FitAnswers":
 
 
 def _redact(text: str) -> str:
-    from agent.app.catalogues import redact
+    from agent.app.redaction import redact
 
     return redact(text)
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent.app.catalogues import redact
+from agent.app.redaction import redact
 from agent.core.change.verification import Check, Measurement
 from agent.core.value import EXCERPT_CHARS
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.app.catalogues import matcher, redact
+from agent.app.catalogues import matcher
 from agent.app.models import model_use
+from agent.app.redaction import redact
 from agent.core.diagnosis.diagnosis import Diagnosis
 from agent.core.diagnosis.evidence_pack import Line, ModelInput
 from agent.core.diagnosis.model_request import ROUND_CAP, Spend

@@ -81,7 +81,7 @@ def answer(record: ClassifyInput, finding: Finding) -> dict[str, Any]:
 
 def _evidence(log: str, finding: Finding) -> list[str]:
     """Return the evidence without secrets: each line is redacted whole, beside its neighbours, before it is cut."""
-    from agent.app.catalogues import redactor
+    from agent.app.redaction import redactor
 
     lines = log.split("\n")
     shown: list[str] = []

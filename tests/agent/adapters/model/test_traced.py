@@ -10,7 +10,7 @@ from opentelemetry.trace import SpanKind
 
 from agent.adapters.model.traced import TracedModel
 from agent.adapters.tracing.otel import OtelTracer
-from agent.app.catalogues import redact
+from agent.app.redaction import redact
 from agent.app.tracing import traced_model
 from agent.core.diagnosis.model_request import Spend
 from agent.ports.model import NoAnswer, Reply

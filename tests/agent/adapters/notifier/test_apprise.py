@@ -11,7 +11,7 @@ from requests.adapters import HTTPAdapter
 
 from agent.adapters.notifier.apprise import INSTALL, AppriseNotifier, is_installed, send_in_process
 from agent.adapters.notifier.apprise_process import send
-from agent.app.catalogues import redact
+from agent.app.redaction import redact
 from agent.core.diagnosis.diagnosis import Diagnosis, Evidence
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase

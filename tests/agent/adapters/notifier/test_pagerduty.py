@@ -7,7 +7,7 @@ import pytest
 
 from agent.adapters.http.client import HttpClient
 from agent.adapters.notifier.pagerduty import RESOLVED, EventRefused, PagerDutyNotifier
-from agent.app.catalogues import redact
+from agent.app.redaction import redact
 from agent.core.diagnosis.diagnosis import Diagnosis, Evidence
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import EventKind, Phase

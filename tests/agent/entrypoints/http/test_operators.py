@@ -11,7 +11,7 @@ import pytest
 
 from agent.adapters.store.sqlite.in_memory import InMemoryDatabase
 from agent.adapters.store.sqlite.schema import Kind
-from agent.app.catalogues import redact
+from agent.app.redaction import redact
 from agent.core.decision.audit import AuditRow, Soundness, verify
 from agent.core.decision.decision import Channel, check_receipt
 from agent.core.decision.policy import Approver, Mode, Policy, Rule

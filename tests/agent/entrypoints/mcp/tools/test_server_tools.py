@@ -9,7 +9,8 @@ import pytest
 
 from agent.adapters.clock import SystemClock
 from agent.adapters.logs.file import FileLogs
-from agent.app.catalogues import read_capacity, redact
+from agent.app.catalogues import read_capacity
+from agent.app.redaction import redact
 from agent.app.runtime_environment import RuntimeEnvironment
 from agent.core.service.services import parse_services
 from agent.core.service.serving import Probe, ServingConfig
