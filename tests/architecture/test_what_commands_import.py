@@ -28,7 +28,7 @@ NOT_ARITHMETIC = {
     *("agent.stages", "agent.app.app", "agent.catalogue.load_failures", "agent.catalogue.load_secrets"),
 }
 NOT_ANY = {*CLOUDS, "rich"}
-NOT_OF_A_LOG = {*NOT_ANY, "structlog", "agent.stages", "agent.settings", "agent.core.plan", "agent.core.sweep"}
+NOT_OF_A_LOG = {*NOT_ANY, "structlog", "agent.stages", "agent.settings", "agent.core.plan", "agent.core.service"}
 PROGRAM = """
 import json, sys
 from agent.entrypoints.cli.main import main

@@ -27,6 +27,11 @@ def part(body: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
     return here  # type: ignore[no-any-return]
 
 
+def is_envelope(body: Mapping[str, Any]) -> bool:
+    """Whether a parsed body is an envelope around a message."""
+    return "specversion" in body or bool(part(body, "message") and "subscription" in body)
+
+
 def rows(body: Mapping[str, Any], key: str) -> Sequence[Any]:
     """Return the array under ``key``, empty where there is none."""
     found = body.get(key)

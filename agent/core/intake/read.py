@@ -8,7 +8,7 @@ from agent.core.intake.azure import SCHEMA, is_container_apps_row, read_azure_al
 from agent.core.intake.datadog import is_datadog, read_datadog
 from agent.core.intake.eventbridge import read_eventbridge
 from agent.core.intake.grafana import is_grafana, read_grafana
-from agent.core.intake.json_fields import part, shown, text
+from agent.core.intake.json_fields import is_envelope, shown, text
 from agent.core.intake.kubernetes import read_event, read_pod
 from agent.core.intake.log_entry import is_log_entry, read_log_entry
 from agent.core.intake.monitoring import read_monitoring
@@ -119,11 +119,6 @@ def _is_run_service(body: Mapping[str, Any]) -> bool:
 
 def _is_run_operation(body: Mapping[str, Any]) -> bool:
     return "/operations/" in text(body, "name") and ("done" in body or "metadata" in body)
-
-
-def is_envelope(body: Mapping[str, Any]) -> bool:
-    """Whether a parsed body is an envelope around a message."""
-    return "specversion" in body or bool(part(body, "message") and "subscription" in body)
 
 
 def _is_recorded_request(body: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from glob import glob
 from pathlib import Path
 from typing import IO, Any, TextIO
 
-from agent.core.intake.read import is_envelope
+from agent.core.intake.json_fields import is_envelope
 from agent.core.intake.signal import TEXT_LIMIT
 from agent.core.text.safe_text import inert
 from agent.entrypoints.cli.byte_stream import head_of, is_binary, lines_of, plain_bytes, skip_zeros
