@@ -11,6 +11,8 @@ from agent.fit.version_rules import VersionRules
 _NOT_AS_WRITTEN = frozenset({"others", "disable_hybrid_kv_cache_manager"})
 """A connector implies the hybrid manager's switch without anyone writing it."""
 
+_TYPED = tuple((each.name, each.name.replace("_", "-")) for each in fields(Flags) if each.name not in _NOT_AS_WRITTEN)
+
 
 def missing_flags(flags: Flags, rules: VersionRules) -> tuple[str, ...]:
     """Say of each given flag whether the version asked for lacks it.
@@ -26,9 +28,9 @@ def missing_flags(flags: Flags, rules: VersionRules) -> tuple[str, ...]:
 
 
 def _given(flags: Flags) -> Iterator[str]:
-    for field in fields(flags):
-        if field.name not in _NOT_AS_WRITTEN and getattr(flags, field.name) is not None:
-            yield field.name.replace("_", "-")
+    for field, name in _TYPED:
+        if getattr(flags, field) is not None:
+            yield name
     for other in flags.others:
         yield other.name
 
