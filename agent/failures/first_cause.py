@@ -8,6 +8,7 @@ from agent.failures.harmless import SETTLED_FROM, harmless, unknown_of
 from agent.failures.measure import measure
 from agent.failures.recovered import (
     BROKEN,
+    ends_dead,
     ends_in_a_guess,
     evident,
     got_past,
@@ -119,7 +120,7 @@ def judge(
         return found
     if ended:
         return _ended(lines)
-    open_end = unresolved or ends_in_a_guess(lines, sightings, timeline)
+    open_end = unresolved or ends_in_a_guess(lines, sightings, timeline) or ends_dead(lines, sightings, timeline)
     calm = None if open_end else found or harmless(lines, loud, sightings, timeline, besides=besides)
     return calm or _unknown(lines)
 

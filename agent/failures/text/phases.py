@@ -261,6 +261,16 @@ class Timeline:
         )
         return Phase.UNKNOWN if last is None else marker(last, last.at[-1])
 
+    @property
+    def ended_after_last_mark(self) -> bool:
+        """Whether an HTTP server said that it ended, below the last marker of all."""
+        last = max((s.at[-1] for starts in self._starts.values() for s in starts if s.at), default=FIRST)
+        return any_after(self._ended, last)
+
+    def may_name(self, name: str) -> bool:
+        """Whether a name may be that of a server of the text: it is one's, or nobody names any."""
+        return not name or any(not server or name in server.split("/") for server in self._marked)
+
     def _start_for(self, mark: PhaseMark) -> Start:
         server = self.server(mark.index)
         starts = self._starts.setdefault(server, [Start(server=server, begins=FIRST, banner_at=FIRST)])

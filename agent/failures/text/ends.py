@@ -1,0 +1,28 @@
+"""The end of a process, in the words of whoever ran it: shells, supervisors, container runtimes and platforms."""
+
+import re
+
+_NUMBER = r"(?!(?:143|130|15|0)\b)(?:-\d{1,10}|\d{1,2}|1\d\d|255)\b|SIG(?!TERM|INT|HUP)[A-Z]{3,5}\b"
+_ENDED = re.compile(
+    r"\b(?:exit(?:ed|s)?|terminated|ended|died|stopped|killed|failed|failure)\b.{0,60}"
+    rf"\b(?:status|code|signal|sig|rc|exitcode)\b[^\w-]{{0,4}}(?:is |was |of )?(?:{_NUMBER})"
+    rf"|\b(?:status|code|signal) \[(?:{_NUMBER})\]|\bwith signal '?SIG(?!TERM|INT|HUP)"
+    r"|\bexited (?:abnormally|unexpectedly)\b|\babnormal (?:code|exit)\b|\(core dumped\)"
+    r"|\b(?:[Ee]xited|Restarting) \((?!(?:0|143|130)\))\d{1,3}\)|\bFATAL state\b|\bis not running\b|\bnot expected\)"
+    r"|\b0/[1-9]\d?\s{1,12}(?:Error|Unknown|[A-Z][A-Za-z]{1,30}Error)\s|\] Error [1-9]\d{0,2}\s*$"
+    r"|\b(?:[Cc]ontainer|[Rr]unner|[Ii]nstance|[Ww]orker) (?:terminated|crashed|died)\b"
+    r"|\b(?:malloc|realloc|free|munmap_chunk|malloc_consolidate)\(\): |^(?:corrupted (?:size|double)|npm ERR!)"
+)
+"""Its number is none of a success, nor of what whoever stops a server sends."""
+_WITH_NONE = re.compile(r"(?:(?P<name>[\w.-]{1,120}) exited with code 0|Container called exit\(0\))(?!\d)")
+
+
+def says_it_ended(line: str) -> bool:
+    """Whether a line says that a process ended otherwise than in order, or does not run."""
+    return _ENDED.search(line[:2000]) is not None
+
+
+def ended_with_none(line: str) -> str | None:
+    """Whose container a line says to have ended with 0: its name, or nothing where none is named; None for no end."""
+    found = _WITH_NONE.search(line[:2000])
+    return None if found is None else found["name"] or ""
