@@ -2,7 +2,10 @@
 
 import heapq
 import re
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import groupby, takewhile
 from types import MappingProxyType
 
 from agent.core.intake.ends import SIGTERM_TEXTS, UNIT_TEXTS
@@ -77,7 +80,7 @@ def sink_filters(services: Services, signatures: Iterable[Signature], healthy: I
     stops = (*SIGTERM_TEXTS, *(UNIT_TEXTS if any(s.platform == "host" for s in services.services) else ()))
     watched = {s.platform for s in services.services}
     there = [s for s in signatures if not s.platforms or watched.intersection(s.platforms)]
-    known = "(?i)" + "|".join(map(_pattern, (*anchors_of(there, healthy), *stops)))
+    known = "(?i)" + _any_of(sorted({_pattern(text) for text in (*anchors_of(there, healthy), *stops)}))
     queries = {
         "text": f'log_id("{CANARY_LOG}") OR (\n' + "\n".join([*head, "AND " + _says("textPayload", known)]) + "\n)\n",
         "json": "\n".join([*head, f"AND (\n{_says('jsonPayload.message', known)}\nOR {_FAILED_CALL}\n)"]) + "\n",
@@ -117,7 +120,8 @@ def anchors_of(signatures: Iterable[Signature], healthy: Iterable[str]) -> tuple
 def anchors(needed: Iterable[str], never: Iterable[str]) -> tuple[str, ...]:
     """Return a short list of texts of which at least one stands in every needed phrase and none in what is harmless.
 
-    Greedy set cover by phrases per character: the same input gives the same list, in any order of the input.
+    Greedy set cover by phrases per character, and of that what the later choices made spare left out: the same input
+    gives the same list, in any order of the input.
 
     Args:
         needed: Phrases, in which ``<*>`` is anything.
@@ -139,7 +143,24 @@ def anchors(needed: Iterable[str], never: Iterable[str]) -> tuple[str, ...]:
         elif won:
             chosen.append(text)
             left -= won
-    return tuple(sorted({*chosen, *left}))
+    return tuple(sorted(_without_spare({*chosen, *left}, phrases)))
+
+
+def _without_spare(chosen: Iterable[str], phrases: Iterable[str]) -> set[str]:
+    """The chosen texts but for those, the longest first, that stand only in phrases with another that stays."""
+    kept = sorted(chosen, key=lambda text: (-len(text), text))
+    every = "\n".join(phrases)
+    starts = [0, *(found.end() for found in re.finditer("\n", every))]
+    within = {
+        text: {bisect_right(starts, found.start()) for found in re.finditer(re.escape(text), every)} for text in kept
+    }
+    times = Counter(phrase for held in within.values() for phrase in held)
+    spare: set[str] = set()
+    for text in kept:
+        if all(times[phrase] > 1 for phrase in within[text]):
+            spare.add(text)
+            times.subtract(within[text])
+    return {*kept} - spare
 
 
 def _worth(text: str, held: Collection[str]) -> float:
@@ -174,6 +195,20 @@ def _parts(phrase: str) -> list[str]:
 
 def _pattern(text: str) -> str:
     return ".*".join("".join(_PLAIN.get(c, c) for c in part) for part in text.split(WILDCARD))
+
+
+def _any_of(patterns: list[str]) -> str:
+    """One alternation of sorted patterns, in which words that several begin with are written once."""
+    said = []
+    for _, same in groupby(patterns, key=lambda pattern: pattern.partition(" ")[0]):
+        group = list(same)
+        ends = zip(group[0].split(" "), group[-1].split(" "), strict=False)
+        shared = " ".join(word for word, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
+        if shared in group:
+            said.append(shared)
+        else:
+            said.append(f"{shared} ({_any_of([pattern[len(shared) + 1 :] for pattern in group])})")
+    return "|".join(said)
 
 
 def _sources(services: Services) -> list[str]:

@@ -52,6 +52,12 @@ def test_one_text_serves_many_phrases_and_a_harmless_one_serves_none():
     assert anchors(needed, ["request was served"]) == ("device was", "served slowly")
 
 
+def test_a_text_that_later_ones_make_spare_is_not_named():
+    """The filter has a limit: each of its texts is there for a phrase that no other text serves."""
+    needed = ["was lost of heartbeats", "was lost of ownerships", "heartbeats", "ownerships"]
+    assert anchors(needed, []) == ("heartbeats", "ownerships")
+
+
 def test_a_phrase_that_is_harmless_word_for_word_is_named_whole():
     """To hear too much is better than to be deaf."""
     assert anchors(["nothing else here"], ["nothing else here and there"]) == ("nothing else here",)
