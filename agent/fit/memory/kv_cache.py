@@ -17,6 +17,9 @@ CPU_BLOCK_TOKENS = 128
 _SPARSE_BLOCK_TOKENS = 64
 """The one block of the indexer's kernels: vllm/v1/attention/backends/mla/indexer.py of 0.21.0, read 2026-11-23."""
 
+_LATENT_STEP, _LATENT_STEP_OF_PAIRS = 64, 128
+_LATENT_PAIRS_FROM = (0, 27)
+
 _INDEXERS_EVERYWHERE = (0, 23, 0)
 _SPARSE_FP8_BYTES = 656
 """A token of fp8_ds_mla: 512 bytes, four scales of 4, and 64 rotated elements in 16 bits. Sparse attention takes it for
@@ -264,7 +267,7 @@ def plan_layout(
         whole = sum(cache.layers * cache.page_bytes for cache in caches)
         one = replace(caches[0], layers=together)
         return KvLayout(caches=(one,), group_layers=together, bytes_per_block=whole)
-    caches, padded = _unified(_mamba_aligned(caches), pads=rules.pads_unequal_pages)
+    caches, padded = _unified(_mamba_aligned(caches, rules), pads=rules.pads_unequal_pages)
     counts = [cache.layers for cache in caches]
     group = max(counts) if max(counts) < min(counts) * rules.group_padding_limit else min(counts)
     return KvLayout(
@@ -317,11 +320,16 @@ def _page_bytes(layer: LayerGroup, flags: Flags, block: int, width: int) -> int:
     return block * heads * (2 * layer.head_dim * width + scales)
 
 
-def _mamba_aligned(caches: tuple[LayerCache, ...]) -> tuple[LayerCache, ...]:
+def _mamba_aligned(caches: tuple[LayerCache, ...], rules: VersionRules) -> tuple[LayerCache, ...]:
     """Grow attention blocks until a page is at least as large as the recurrent state, then pad the state to it.
 
-    Source: vllm/platforms/interface.py, version 0.32.0: the attention block grows in steps of its kernel's 16 tokens.
+    They grow in steps of their kernel's 16 tokens, latent ones of 64 and later 128; from 0.20 to then some kernels of
+    theirs take smaller steps. Kimi Linear over two cards has blocks of 960 for its 75,840 tokens (vLLM issue 28228).
+
+    Source: vllm/model_executor/models/config.py of 0.12.0 and 0.19.0, vllm/platforms/interface.py of 0.22.0, 0.26.0,
+    0.27.0, 0.30.0 and 0.32.0, read 2026-11-26.
     """
+    latent = _LATENT_STEP_OF_PAIRS if rules.numbers >= _LATENT_PAIRS_FROM else _LATENT_STEP
     states = [cache.page_bytes for cache in caches if cache.kind is AttentionKind.RECURRENT]
     if not states:
         return caches
@@ -329,7 +337,8 @@ def _mamba_aligned(caches: tuple[LayerCache, ...]) -> tuple[LayerCache, ...]:
     for cache in caches:
         if cache.kind is not AttentionKind.RECURRENT:
             per_token = cache.page_bytes // cache.block_tokens
-            block = max(cache.block_tokens, BLOCK_TOKENS * ceil(max(states) / (BLOCK_TOKENS * per_token)))
+            step = latent if cache.kind is AttentionKind.LATENT else BLOCK_TOKENS
+            block = max(cache.block_tokens, step * ceil(max(states) / (step * per_token)))
             aligned.append(replace(cache, block_tokens=block, page_bytes=block * per_token))
     page = max((cache.page_bytes for cache in aligned), default=max(states))
     rest = [replace(cache, page_bytes=page) for cache in caches if cache.kind is AttentionKind.RECURRENT]

@@ -230,3 +230,11 @@ def test_cross_attention_claims_the_encoders_tokens_beside_the_decoders(ask):
 @pytest.mark.parametrize("vllm", ["0.7.3", "0.9.2", "0.10.2"])
 def test_cross_attention_before_the_next_engine_is_cannot_tell(ask, vllm):
     assert ask("openai/whisper-small", "nvidia-h100-80gb", vllm=vllm).fits is None
+
+
+@pytest.mark.parametrize(("version", "tokens"), [("0.12.0", 960), ("0.30.0", 1024)])
+def test_latent_blocks_beside_recurrent_states_grow_in_wider_steps(ask, version, tokens):
+    """Recorded: 75,840 tokens are 79 blocks of 960 for each of four groups (vLLM issue 28228, two cards)."""
+    asked = "-tp 2 --max-model-len 120000"
+    report = ask("moonshotai/Kimi-Linear-48B-A3B-Instruct", "nvidia-h100-80gb", asked, vllm=version, count=2)
+    assert report.kv_block_tokens == tokens
