@@ -11,6 +11,7 @@ from agent.failures.signature import TROUBLE, FailureClass, Proof, Role, Sightin
 from agent.failures.text.client_text import without_client_words, without_prompts
 from agent.failures.text.log_text import clean, split_lines, unwrapped
 from agent.failures.text.no_evidence import without_arguments
+from agent.failures.text.relayed import unrelayed
 
 MEMO_TEXTS: Final = 256
 """Texts whose finding is remembered: a storm repeats one line."""
@@ -95,7 +96,7 @@ class Matcher:
         platform: str | None,
         servers: tuple[str, ...] | None = None,
     ) -> Finding:
-        lines = [without_client_words(line) for line in without_prompts(split_lines(text))]
+        lines = [without_client_words(line) for line in without_prompts(unrelayed(split_lines(text)))]
         finding = self._judged(lines, whole_log, platform, servers)
         if finding.class_ is not FailureClass.UNKNOWN or len(lines) > MOST_WRAPPED:
             return finding
