@@ -109,11 +109,13 @@ def judge(
     ended = any(ends_server(lines, index) and not timeline.served_after(index) for index in unresolved)
     if past and (ended or any(s.signature.role is Role.CAUSE for s in others)):
         past, troubles = set(), others
-    found = None
-    while troubles and (found is None or found.class_ is FailureClass.UNKNOWN):
+    found = calm_found = None
+    while troubles and (found is None or found.benign or found.class_ is FailureClass.UNKNOWN):
         found = _trouble(lines, troubles, timeline, whole_log=whole_log, platform=platform)
-        troubles = [s for s in troubles if s.signature.id != found.signature]
-    found = None if found is not None and found.class_ is FailureClass.UNKNOWN else found
+        calm_found = calm_found or (found if found.benign else None)
+        hints = set() if calm_found is None else {s.signature.id for s in troubles if s.signature.role is Role.HINT}
+        troubles = [s for s in troubles if s.signature.id not in {found.signature, *hints}]
+    found = calm_found if found is None or found.class_ is FailureClass.UNKNOWN else found
     if found is not None and (past or ended or (found.evidence[0].index, found.signature) in doubtful):
         found = replace(found, certain=False)  # it went on, and may be well; or something else ended it
     if found is not None and not found.benign:

@@ -184,3 +184,12 @@ def test_an_answer_of_500_is_over_when_the_same_is_answered(matcher: Matcher) ->
     assert not classify(matcher, [served, failed]).benign
     assert not classify(matcher, [failed, served.replace("POST /predict", "GET /health")]).benign
     assert classify(matcher, [failed, served]).class_ in {"benign", "unknown"}
+
+
+def test_what_a_rule_calls_harmless_hides_no_other_trouble(matcher: Matcher) -> None:
+    """One line of statistics without a token is a long prompt; beside it a container may have ended."""
+    waits = TOKENS[1].replace("31.2", "0.0").replace("12.0", "0.0")
+    ended = "vllm-1 exited with code 1"
+    assert classify(matcher, [*HEALTHY_START, waits]).benign
+    for lines in ([waits, ended], [ended, waits]):
+        assert classify(matcher, [*HEALTHY_START, *lines]).class_ == "engine_dead"
