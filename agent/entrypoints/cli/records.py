@@ -214,7 +214,7 @@ def _form(head: bytes) -> str:
     after = start[1:].lstrip()[:1]
     if start[:1] == b"[" and (after in {b"{", b"]"} or not after):
         return "values" if after else "text"
-    rows = [row.strip() for row in head.split(b"\n")]
+    rows = [row.strip() for row in start.split(b"\n")]
     rows = [row for row in (rows[:-1] or rows) if row]
     if any(map(_is_record, rows[:SURE_ROWS])):
         return "lines"

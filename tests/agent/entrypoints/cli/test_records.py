@@ -111,6 +111,13 @@ def test_plain_text_is_one_record_where_it_is_short(data):
     assert record.last
 
 
+def test_a_torn_record_below_an_empty_line_is_a_bad_row():
+    """It is refused by its line, as it is without the empty line."""
+    (record,) = read(b'\n{"a": "cut off')
+    assert isinstance(record, BadRecord)
+    assert record.line == 2
+
+
 @pytest.mark.parametrize(
     "data",
     [b"", b" \r\n", b"\xef\xbb\xbf", b"[]", gzip.compress(b"")],
