@@ -27,12 +27,10 @@ class Prefilter:
     Args:
         literals: Distinct, lower case, UTF-8, no line break inside, at least one.
         marks: As the literals; a hit in a line with one of these counts only if the rewritten line still holds it.
-        rewrite: Applied to such lines, once.
+        rewrite: Applied to such lines, once; those of a chunk that it changes are searched again in one pass.
     """
 
-    def __init__(
-        self, literals: Sequence[bytes], *, marks: Sequence[bytes] = (), rewrite: Rewrite | None = None
-    ) -> None:
+    def __init__(self, literals: Sequence[bytes], *, marks: Sequence[bytes] = (), rewrite: Rewrite = str) -> None:
         self._rewrite = rewrite
         self._first_mark = len(literals)
         # Of the three kinds this one stays in the processor's cache; the larger DFA is slower here.
@@ -48,43 +46,44 @@ class Prefilter:
             yield from self._hits(chunk, first)
             first += len(chunk)
 
-    def _hits(self, chunk: list[str], first: int, *, rewritten: bool = False) -> list[Hit]:
-        raw, starts = joined(chunk)
+    def _hits(self, chunk: list[str], first: int) -> list[Hit]:
+        hits, marked = self._search_lines(chunk, range(first, first + len(chunk)))
+        lines = {number: chunk[number - first] for number in marked}
+        changed = {number: new for number, line in lines.items() if (new := self._rewrite(line)) != line}
+        if not changed:
+            return hits
+        again, _ = self._search_lines(list(changed.values()), list(changed))
+        return sorted([hit for hit in hits if hit[0] not in changed] + again)
+
+    def _search_lines(self, lines: list[str], numbers: Sequence[int]) -> tuple[list[Hit], list[int]]:
+        """The hits in lines of these numbers, and the numbers of those with a hit that hold a mark."""
+        raw, starts = joined(lines)
         data = raw.lower()
         hits: list[Hit] = []
+        marked: list[int] = []
         literals: list[int] = []
-        marked = False
+        is_marked = False
         at = -1
         start = end = 0
         for literal, found, _ in self._search.find_matches_as_indexes(data, overlapping=True):
             if found >= end:
                 if literals:
-                    hit = (first + at, tuple(literals), data[start : end - 1], raw[start : end - 1])
-                    hits.extend(self._rewritten(hit) if marked else (hit,))
+                    hits.append((numbers[at], tuple(literals), data[start : end - 1], raw[start : end - 1]))
+                    if is_marked:
+                        marked.append(numbers[at])
                 at = bisect_right(starts, found, at + 1) - 1
                 start, end = starts[at], starts[at + 1]
                 literals = []
-                marked = False
+                is_marked = False
             if literal < self._first_mark:
                 literals.append(literal)
             else:
-                marked = not rewritten
+                is_marked = True
         if literals:
-            hit = (first + at, tuple(literals), data[start : end - 1], raw[start : end - 1])
-            hits.extend(self._rewritten(hit) if marked else (hit,))
-        return hits
-
-    def _rewritten(self, hit: Hit) -> list[Hit]:
-        """The hits of a marked line once it is rewritten; a line that stays as it is keeps its hit."""
-        if self._rewrite is None:
-            return [hit]
-        line = hit[3].decode("utf-8", "surrogatepass")
-        changed = self._rewrite(line)
-        if changed == line:
-            return [hit]
-        return [
-            (hit[0], literals, folded, raw) for _, literals, folded, raw in self._hits([changed], 0, rewritten=True)
-        ]
+            hits.append((numbers[at], tuple(literals), data[start : end - 1], raw[start : end - 1]))
+            if is_marked:
+                marked.append(numbers[at])
+        return hits, marked
 
 
 def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:
