@@ -4,17 +4,24 @@ import re
 
 _NUMBER = r"(?!(?:143|130|15|0)\b)(?:-\d{1,10}|\d{1,2}|1\d\d|255)\b|SIG(?!TERM|INT|HUP)[A-Z]{3,5}\b"
 _ENDED = re.compile(
-    r"\b(?:exit(?:ed|s)?|terminated|ended|died|stopped|killed|failed|failure)\b.{0,60}"
-    rf"\b(?:status|code|signal|sig|rc|exitcode)\b[^\w-]{{0,4}}(?:is |was |of )?(?:{_NUMBER})"
+    r"\b(?:[Ee]xit(?:ed|s)?|terminated|ended|died|stopped|killed|failed|failure)\b.{0,60}"
+    rf"\b(?:status|code|Code|signal|sig|rc|exitcode)\b[^\w-]{{0,12}}(?:is |was |of )?(?:{_NUMBER})"
     rf"|\b(?:status|code|signal) \[(?:{_NUMBER})\]|\bwith signal '?SIG(?!TERM|INT|HUP)"
     r"|\bexited (?:abnormally|unexpectedly)\b|\babnormal (?:code|exit)\b|\(core dumped\)"
     r"|\b(?:[Ee]xited|Restarting) \((?!(?:0|143|130)\))\d{1,3}\)|\bFATAL state\b|\bis not running\b|\bnot expected\)"
-    r"|\b0/[1-9]\d?\s{1,12}(?:Error|Unknown|[A-Z][A-Za-z]{1,30}Error)\s|\] Error [1-9]\d{0,2}\s*$"
+    r"|\b0/[1-9]\d?\s{1,12}(?:Init:)?(?:Error|Evicted|[A-Z][A-Za-z]{0,40}(?:Error|Unknown)|Unknown)\s"
+    r"|\] Error [1-9]\d{0,2}\s*$"
     r"|\b(?:[Cc]ontainer|[Rr]unner|[Ii]nstance|[Ww]orker) (?:terminated|crashed|died)\b"
+    r"|\bprocess \[\d{1,10}\] died\b|\bSignal \((?!15\)|2\))\d{1,2}\) received|<defunct>\s*$|\bPowering off\b"
+    r"|\btarget System (?:Reboot|Power Off)|\bPreempt for\b"
     r"|\b(?:malloc|realloc|free|munmap_chunk|malloc_consolidate)\(\): |^(?:corrupted (?:size|double)|npm ERR!)"
 )
 """Its number is none of a success, nor of what whoever stops a server sends."""
-_WITH_NONE = re.compile(r"(?:(?P<name>[\w.-]{1,120}) exited with code 0|Container called exit\(0\))(?!\d)")
+_WITH_NONE = re.compile(
+    r"(?:(?P<name>[\w.-]{1,120}) exited with code 0|Container called exit\(0\)"
+    r"|\.service: Deactivated successfully)(?!\d)"
+)
+_OF_COMPOSE = re.compile(r"\s*(?P<name>[\w.-]{1,120}) exited with code (?!(?:143|130)\b)\d{1,3}\s*$")
 
 
 def says_it_ended(line: str) -> bool:
@@ -26,3 +33,9 @@ def ended_with_none(line: str) -> str | None:
     """Whose container a line says to have ended with 0: its name, or nothing where none is named; None for no end."""
     found = _WITH_NONE.search(line[:2000])
     return None if found is None else found["name"] or ""
+
+
+def container_that_ended(line: str) -> str:
+    """The container of which docker compose says that it ended, otherwise than asked; empty where it says nothing."""
+    found = _OF_COMPOSE.match(line) if " exited with code " in line else None
+    return found["name"] if found else ""

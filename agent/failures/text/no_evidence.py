@@ -101,7 +101,7 @@ _COUNTS_NONE = re.compile(
 """A counter, as a monitor or ``nvidia-smi -q`` shows it, of a trouble that did not occur."""
 _COUNTS_SOME = re.compile(
     rf"(?:{_COUNTED}|\b(?:volatile|aggregate)\s{{0,4}})[:=]\s{{0,4}}[1-9]|\bXid \("
-    r"|\bKilled process \d|\b(?:retry|retries|attempts?)\b",
+    r"|\bKilled process \d|\btraps: |\b(?:retry|retries|attempts?)\b",
     re.IGNORECASE,
 )
 """Another counter of the same line, of a trouble that did occur; the driver's or kernel's report; a count of tries."""

@@ -267,6 +267,16 @@ class Timeline:
         last = max((s.at[-1] for starts in self._starts.values() for s in starts if s.at), default=FIRST)
         return any_after(self._ended, last)
 
+    def is_last_of(self, name: str, index: int) -> bool:
+        """Whether a name is that of a server of the text which nobody had stopped, and says nothing below the line."""
+        server = next((server for server in self._marked if name and name in server.split("/")), None)
+        if server is None:
+            return False
+        own = (at for at in self._ended if self.server(at) == server)
+        start = self._last_begun(server, index)
+        stopped = marker(start, index) is Phase.STOPPING or any(start.begins < at < index for at in own)
+        return self._last_marks[server][-1] < index and not stopped
+
     def may_name(self, name: str) -> bool:
         """Whether a name may be that of a server of the text: it is one's, or nobody names any."""
         return not name or any(not server or name in server.split("/") for server in self._marked)
