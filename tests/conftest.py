@@ -16,6 +16,7 @@ from tests import pubsub_emulator as pubsub
 from tests.counts import tries
 from tests.outside import absent
 from tests.scheduling import FilesAndGroups, order
+from tests.temporary import in_memory
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test asks the model hub; those that need one start their own
 
@@ -23,6 +24,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a run in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # a run under nohup; what it starts must hear its terminal close
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+if folder := in_memory():
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)
 
 # Whether an example takes long says how busy the machine is, and nothing about what it tries.
 hypothesis.settings.register_profile(

@@ -50,6 +50,7 @@ from tests.firestore_emulator import client_of
 from tests.leases import HELD
 from tests.simulation.simulated.chaos import WRITES, Port
 from tests.simulation.simulated.places import Remembered
+from tests.temporary import in_memory
 
 ROOT = Path(__file__).resolve().parents[2]
 T0 = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
@@ -298,12 +299,11 @@ class Journey:
 
 
 FITS: dict[str, Any] = {}
-MEMORY = Path("/dev/shm")  # a killed process loses nothing of a file, so nothing is lost by keeping it in memory
 
 
 def folder_for_a_while() -> tempfile.TemporaryDirectory[str]:
-    """A folder for one case."""
-    return tempfile.TemporaryDirectory(prefix="kills-", dir=MEMORY if MEMORY.is_dir() else None)
+    """A folder for one case; a killed process loses nothing of a file that lies in memory."""
+    return tempfile.TemporaryDirectory(prefix="kills-", dir=in_memory())
 
 
 def warm(case: dict[str, Any]) -> None:

@@ -13,11 +13,11 @@ from tests.simulation.kills import again, boundaries
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = {"resolved": "gemma4-26b-l4-startup-probe", "undone": "gemma4-26b-l4-context-refused"}
-CASES = {"resolved": tries(8, ci=440, soak=5_000), "undone": tries(4, ci=370, soak=5_000)}
+CASES = {"resolved": tries(8, ci=220, soak=5_000), "undone": tries(4, ci=330, soak=5_000)}
 REQUESTED = {"example": EXAMPLES["undone"], "actions": [{"kind": "set_concurrency", "concurrency": 2}]}
 REQUESTS = tries(4, ci=210, soak=2_000)
 ON_FIRESTORE = tries(1, ci=20, soak=20)
-VOTES, EFFECTS = tries(2, ci=90, soak=400), tries(1, ci=40, soak=400)
+VOTES, EFFECTS = tries(2, ci=80, soak=400), tries(1, ci=40, soak=400)
 SHARDS = 4
 TOGETHER = """
 [[rules]]

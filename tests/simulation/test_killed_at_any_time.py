@@ -24,7 +24,7 @@ from tests.counts import tries
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "gemma4-26b-l4-startup-probe"
 KILLS = 10
-JOURNEYS = tries(1, ci=10, soak=100)
+JOURNEYS = tries(1, ci=4, soak=100)
 
 
 class Service:

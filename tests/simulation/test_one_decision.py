@@ -4,6 +4,7 @@ import random
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -156,13 +157,20 @@ class Race:
         self.answers = [chance.choices(list(Choice), weights, k=self.racers) for _ in self.plans]
         self.told = [[None] * self.racers for _ in self.plans]
         self.line = threading.Barrier(self.racers)
-        threads = [threading.Thread(target=self._racer, args=(n,)) for n in range(self.racers)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(self.racers) as pool:
+            racing = [pool.submit(self._racer, n) for n in range(self.racers)]
+        broke = [race.exception() for race in racing if race.exception() is not None]
+        for error in sorted(broke, key=lambda error: isinstance(error, threading.BrokenBarrierError)):
+            raise error
 
     def _racer(self, racer):
+        try:
+            self._answer_all(racer)
+        finally:
+            if self.told[-1][racer] is None:  # it broke, and nobody may wait for it
+                self.line.abort()
+
+    def _answer_all(self, racer):
         for number, plan in enumerate(self.plans):
             self.line.wait()
             word = DecisionRequest(

@@ -18,6 +18,7 @@ from agent.app.runtime_environment import RuntimeEnvironment
 from agent.app.stores import Stores, memory_stores
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import Phase
+from agent.core.incident.times import Times
 from agent.core.plan.action import Action
 from agent.entrypoints.pubsub.handlers import HANDLER_OF, on_tick
 from agent.entrypoints.pubsub.settle import settle
@@ -116,7 +117,13 @@ class Course:
     spare: bool = False
     yes: float = 1.0
     verify_s: float = 180.0
+    cool_off_s: float = 86_400.0
     commands: bool = False
+
+    @property
+    def times(self) -> Times:
+        """How long the parts of a life may take."""
+        return Times(verify_s=self.verify_s, cool_off_s=self.cool_off_s)
 
 
 def drawn(seed: int) -> Course:
@@ -147,6 +154,7 @@ def drawn(seed: int) -> Course:
         yes=chance.choice([1.0, 0.8, 0.3]),
         verify_s=chance.choice([60.0, 180.0]),
         commands=chance.random() < 0.4,
+        cool_off_s=chance.choice([2, 6, 24]) * 3600.0,
     )  # fmt: skip
 
 
@@ -377,7 +385,7 @@ class Simulation:
             ),
             environment=RuntimeEnvironment(platform_of=lambda _: platform, logs=port(self.people, "logs")),
             bus=port(self, "bus"),
-            rules=self.people.knowing(places.known(self.course.verify_s, voters=self.course.voters)),
+            rules=self.people.knowing(places.known(self.course.times, voters=self.course.voters)),
             model=port(self.people, "model") if self.course.model else None,
             notifiers={"card": port(self.people, "notifier")},
             receipt_key=KEY,

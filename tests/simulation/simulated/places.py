@@ -52,9 +52,8 @@ def watched() -> Services:
 
 
 @cache
-def known(verify_s: float, *, voters: int = 1) -> Rules:
+def known(times: Times, *, voters: int = 1) -> Rules:
     """What every process of a simulation knows; ``voters`` is how many people must approve a change."""
-    times = Times(verify_s=verify_s)
     return read_rules(watched(), policy(voters), times, capacity=fits())
 
 
