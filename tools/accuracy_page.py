@@ -112,9 +112,17 @@ pod's own log comes up below, or the platform calls the revision ready. The fail
 store is answered by somebody else. One label is stricter than that of the same words in dev-2 (a router without
 workers), and counts as wrong. Wrong fixes named a variable of vLLM's for Ollama, and a quota for a spot node.
 
+Both corpora were then crossed with 41 more wrappers, and their failures with fourteen last lines at four places of a
+healthy log; 142 ends that shells, supervisors, runtimes and platforms write were put below healthy logs. A launcher
+that logs what its server prints as notes of its own took the class of 110 of 334 (56 became benign, 5 another with
+certainty); 36 lose it since, short texts without a level of their own. 41 of the ends were benign: what nobody asked
+for is told or unknown since. The newest 220 phrases in sixteen lines that only show them, in a log that serves on,
+raised up to 90 alarms a line; in a setting's value, an address and a comment they do so still.
+
 Still answered wrong: an engine that did not wake from its sleep and served again, a controller's notes in JSON, a table
 of a benchmark, a parser that only the quoted source names, a test script's list of steps, a journal of a server that
-found no device and went on without, an exhausted card without a word of its phase, an app that writes no level.
+found no device and went on without, an exhausted card without a word of its phase, an app that writes no level, a
+failure that a launcher passes on in one line as its own note, a start that a log cuts into one that serves.
 Where no event
 says that the pod was told to end, or that one start is meant, a text with a failed probe still reads as a failure. A
 shutdown of the node reads as capacity taken back. That a rank's coordinator is gone proves nothing by itself and is

@@ -40,9 +40,9 @@ _OF_ANY = re.compile(
 
 def is_explained(line: str) -> bool:
     """Whether a line explains or only shows a message, or is the pattern that looks for one; no program's record is."""
-    if has_head(body_of(line)) or is_note(line) or is_warning(line):
+    if not (_EXPLAINED.match(line) or _PATTERN.match(line) or _SHOWN.match(line)):
         return False
-    return bool(_EXPLAINED.match(line) or _PATTERN.match(line) or _SHOWN.match(line))
+    return not (has_head(body_of(line)) or is_note(line) or is_warning(line))
 
 
 def speaks_of_any(line: str) -> bool:
