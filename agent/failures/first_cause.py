@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from agent.failures.finding import MAX_EVIDENCE_CHARS, EvidenceLine, Finding, Value
-from agent.failures.harmless import SETTLED_FROM, harmless, unknown_of
+from agent.failures.harmless import SETTLED_FROM, ends_dead, harmless, unknown_of
 from agent.failures.measure import measure
 from agent.failures.recovered import (
     BROKEN,
-    ends_dead,
     ends_in_a_guess,
     evident,
     got_past,
@@ -109,13 +108,7 @@ def judge(
     ended = any(ends_server(lines, index) and not timeline.served_after(index) for index in unresolved)
     if past and (ended or any(s.signature.role is Role.CAUSE for s in others)):
         past, troubles = set(), others
-    found = calm_found = None
-    while troubles and (found is None or found.benign or found.class_ is FailureClass.UNKNOWN):
-        found = _trouble(lines, troubles, timeline, whole_log=whole_log, platform=platform)
-        calm_found = calm_found or (found if found.benign else None)
-        hints = set() if calm_found is None else {s.signature.id for s in troubles if s.signature.role is Role.HINT}
-        troubles = [s for s in troubles if s.signature.id not in {found.signature, *hints}]
-    found = calm_found if found is None or found.class_ is FailureClass.UNKNOWN else found
+    found = _first(lines, troubles, timeline, whole_log=whole_log, platform=platform)
     if found is not None and (past or ended or (found.evidence[0].index, found.signature) in doubtful):
         found = replace(found, certain=False)  # it went on, and may be well; or something else ended it
     if found is not None and not found.benign:
@@ -181,6 +174,20 @@ def _silent(
     others = {s.index for s in troubles if s.index not in at and s.signature.failure_class not in like}
     loud = {index for index, line in enumerate(lines) if index not in known and looks_like_failure(line)}
     return all(timeline.stopped(index) for index in others | loud)
+
+
+def _first(
+    lines: Sequence[str], troubles: Sequence[Sighting], timeline: Timeline, *, whole_log: bool, platform: str | None
+) -> Finding | None:
+    """The strongest trouble that its rule does not take back; one that it calls harmless where no other stands."""
+    found: Finding | None = None
+    calm_found: Finding | None = None
+    while troubles and (found is None or found.benign or found.class_ is FailureClass.UNKNOWN):
+        found = _trouble(lines, troubles, timeline, whole_log=whole_log, platform=platform)
+        calm_found = calm_found or (found if found.benign else None)
+        hints = set() if calm_found is None else {s.signature.id for s in troubles if s.signature.role is Role.HINT}
+        troubles = [s for s in troubles if s.signature.id not in {found.signature, *hints}]
+    return calm_found if found is None or found.class_ is FailureClass.UNKNOWN else found
 
 
 def _trouble(

@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 
 from agent.failures.finding import MAX_EVIDENCE_CHARS, EvidenceLine, Finding
-from agent.failures.recovered import end_of_traceback, is_calmed, is_queue
+from agent.failures.recovered import end_of_traceback, is_calmed, is_queue, is_stopped
 from agent.failures.signature import FailureClass, Proof, Role, Sighting
+from agent.failures.text.ends import container_that_ended, ended_with_none, says_it_ended
 from agent.failures.text.log_text import is_bare, only_info, warns_of_failure
 from agent.failures.text.no_evidence import GOES_ON
 from agent.failures.text.phases import Timeline
 from agent.failures.text.pod_starts import NODE_LOST, is_waiting
 from agent.failures.text.queues import Queues
-from agent.failures.text.starts import STARTING
+from agent.failures.text.starts import STARTING, UP
+from agent.failures.text.subjects import Subject, subject_of
 
 SETTLED_FROM = 60
 """Harmless entries of this precedence and more say whose trouble a line is (agent/catalogue/failures/ranks.toml)."""
@@ -58,6 +60,25 @@ def harmless(
         phase=timeline.last_phase,
         precedence=best.signature.precedence if best else 0,
     )
+
+
+def ends_dead(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline) -> bool:
+    """Whether the last words, below all that any rule knows, say that a process ended which nobody had stopped.
+
+    The words of one container are those that compose writes of it, above what others go on to say.
+    One that ended with 0 was asked to, or had done its work, unless it is a server that had begun.
+    """
+    known = max((s.index for s in sightings if s.signature.role is not Role.HINT), default=-1)
+    last = range(known + 1, len(lines))
+    if any(says_it_ended(lines[at]) and not is_stopped(lines, at, timeline) for at in last):
+        return True
+    if any(timeline.is_last_of(container_that_ended(line), at) for at, line in enumerate(lines)):
+        return True
+    whose = ended_with_none(lines[known]) if known >= 0 and not is_stopped(lines, known, timeline) else None
+    if whose is not None and subject_of(lines[known]) not in {Subject.SERVER, Subject.NOBODY}:
+        return False
+    up = timeline.last_phase in {*UP, *STARTING} and not timeline.ended_after_last_mark
+    return whose is not None and up and timeline.may_name(whose)
 
 
 def _ends_unknown(lines: Sequence[str], sightings: Sequence[Sighting]) -> bool:

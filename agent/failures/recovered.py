@@ -9,7 +9,6 @@ from functools import cache
 from agent.failures.asked_to_end import PASSING, Asked
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
 from agent.failures.text.documents import documents, is_explained
-from agent.failures.text.ends import container_that_ended, ended_with_none, says_it_ended
 from agent.failures.text.log_text import TRACEBACK, failure_candidates, is_error_line, is_failure_candidate, is_warning
 from agent.failures.text.no_evidence import (
     GOES_ON,
@@ -33,7 +32,7 @@ from agent.failures.text.pod_starts import PodStarts
 from agent.failures.text.queues import Queues
 from agent.failures.text.starts import STARTING, UP, PhaseMark
 from agent.failures.text.streams import body_of
-from agent.failures.text.subjects import Subject, subject_at, subject_of, unit_told_to_stop
+from agent.failures.text.subjects import Subject, subject_at, unit_told_to_stop
 
 _Ends = Mapping[tuple[str, int] | None, Sequence[int]]
 
@@ -257,25 +256,6 @@ def ends_in_a_guess(lines: Sequence[str], sightings: Sequence[Sighting], timelin
         and not (s.index in harmless or is_mild(lines, s.index) or GOES_ON.search(lines[s.index]))
         for s in sightings
     )
-
-
-def ends_dead(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline) -> bool:
-    """Whether the last words, below all that any rule knows, say that a process ended which nobody had stopped.
-
-    The words of one container are those that compose writes of it, above what others go on to say.
-    One that ended with 0 was asked to, or had done its work, unless it is a server that had begun.
-    """
-    known = max((s.index for s in sightings if s.signature.role is not Role.HINT), default=-1)
-    last = range(known + 1, len(lines))
-    if any(says_it_ended(lines[at]) and not is_stopped(lines, at, timeline) for at in last):
-        return True
-    if any(timeline.is_last_of(container_that_ended(line), at) for at, line in enumerate(lines)):
-        return True
-    whose = ended_with_none(lines[known]) if known >= 0 and not is_stopped(lines, known, timeline) else None
-    if whose is not None and subject_of(lines[known]) not in {Subject.SERVER, Subject.NOBODY}:
-        return False
-    up = timeline.last_phase in {*UP, *STARTING} and not timeline.ended_after_last_mark
-    return whose is not None and up and timeline.may_name(whose)
 
 
 def _is_refused(sighting: Sighting, lines: Sequence[str], said: re.Pattern[str] = _NOBODY_LISTENS) -> bool:

@@ -1,4 +1,4 @@
-"""Memory: which way to turn the share, the context and the batch."""
+"""Memory: which way to turn the share, the context and the batch, and what a bad access to it says."""
 
 import re
 
@@ -176,3 +176,17 @@ def offload_buffer(case: RuleInput) -> Ruling:
     if len(case.also) > 1 or case.progress_after or not sizes or max(sizes) * workers < LARGE_BUFFERS_GB:
         return Ruling(class_=FailureClass.UNKNOWN)
     return Ruling()
+
+
+_SEGFAULT = (
+    *("segmentation fault", "sigsegv", "segfault", "exit code: -11", "signal 11", "11/segv"),
+    *("signal: 11", "signal (11)", "general protection"),
+)
+_EXIT_139 = ("exit code 139", "exit code:    139", "exitcode: 139")
+
+
+def illegal(case: RuleInput) -> Ruling:
+    """Neuron and ROCm faults come from compiled code too; a plain segmentation fault says least."""
+    if case.has(*_SEGFAULT, *_EXIT_139):
+        return Ruling(confidence=0.65)
+    return Ruling(fixes=("none_code_bug", "upgrade_version", "restart", "set_flag enforce_eager"))

@@ -230,20 +230,6 @@ def nccl(case: RuleInput) -> Ruling:
     return Ruling()
 
 
-_SEGFAULT = (
-    *("segmentation fault", "sigsegv", "segfault", "exit code: -11", "signal 11", "11/segv"),
-    *("signal: 11", "signal (11)", "general protection"),
-)
-_EXIT_139 = ("exit code 139", "exit code:    139", "exitcode: 139")
-
-
-def illegal(case: RuleInput) -> Ruling:
-    """Neuron and ROCm faults come from compiled code too; a plain segmentation fault says least."""
-    if case.has(*_SEGFAULT, *_EXIT_139):
-        return Ruling(confidence=0.65)
-    return Ruling(fixes=("none_code_bug", "upgrade_version", "restart", "set_flag enforce_eager"))
-
-
 def saturation(case: RuleInput) -> Ruling:
     """Probe time-outs under load want patience, full caches want instances, time-outs of clients both."""
     if case.has("liveness") and case.phase is Phase.UNKNOWN and case.mentions("connect: connection refused"):
