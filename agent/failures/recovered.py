@@ -8,6 +8,7 @@ from functools import cache
 
 from agent.failures.asked_to_end import PASSING, Asked
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
+from agent.failures.text.answers import Answers
 from agent.failures.text.documents import documents, is_explained
 from agent.failures.text.log_text import TRACEBACK, failure_candidates, is_error_line, is_failure_candidate, is_warning
 from agent.failures.text.no_evidence import (
@@ -102,8 +103,6 @@ _NOBODY_LISTENS = re.compile(
 _NOBODY_ANSWERS = re.compile(_NOBODY_LISTENS.pattern + "|APIConnectionError|Connection aborted|Disconnected")
 """What somebody sees who calls a server before it is up; the hub and a runtime's socket are not such servers."""
 
-_POSTED = re.compile(r'"(?P<what>POST \S{1,200}) HTTP/\d(?:\.\d)?" (?P<status>\d{3})\b')
-
 
 def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[Sighting], list[int]]:
     """The sightings, and the lines that may be a failure, without what is only quoted or was handled."""
@@ -190,7 +189,7 @@ def standing(
         deaths[timeline.start(index)].append(index)
     asked = Asked(sightings, lines, timeline)
     started = PodStarts([s.index for s in sightings if s.signature.proof is Proof.STARTED], lines, timeline)
-    answered = _answered(lines) if any(s.signature.passing for s in sightings) else {}
+    answers = Answers(lines, timeline)
     empty = [_mark(s) for s in sightings if s.signature.proof is Proof.QUEUE_EMPTY]
     queues = Queues([s.index for s in sightings if is_queue(s.signature)], empty, lines, timeline)
     return [
@@ -204,8 +203,8 @@ def standing(
         )
         and not _ordered_stop(s, lines, timeline)
         and not asked.covers(s)
-        and not (started.covers(s.index) or started.node_is_back(s.index))
-        and not (s.signature.passing and answered.get(_asked(lines[s.index]), -1) > s.index)
+        and not (started.covers(s.index) or (_is_node(s) and started.node_is_back(s.index)))
+        and not (s.signature.passing and answers.given_later(s.index))
         and not (
             started.answered(s.index) if _is_observed_probe(s.signature) else _is_pull(s) and started.pulled(s.index)
         )
@@ -214,16 +213,8 @@ def standing(
     ]
 
 
-def _answered(lines: Sequence[str]) -> dict[str | None, int]:
-    """Where each request that posts something was answered last."""
-    found = ((index, _POSTED.search(line)) for index, line in enumerate(lines) if '"POST ' in line)
-    return {asked["what"]: index for index, asked in found if asked and asked["status"].startswith("2")}
-
-
-def _asked(line: str) -> str | None:
-    """The request that a line says could not be served."""
-    found = _POSTED.search(line)
-    return found["what"] if found and found["status"].startswith("5") else None
+def _is_node(sighting: Sighting) -> bool:
+    return sighting.signature.failure_class is FailureClass.ENGINE_DEAD and sighting.signature.role is Role.CONSEQUENCE
 
 
 def _is_pull(sighting: Sighting) -> bool:

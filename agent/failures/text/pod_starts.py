@@ -5,9 +5,10 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, islice, takewhile
 
 from agent.failures.text.phases import Timeline
+from agent.failures.text.starts import any_between
 from agent.failures.text.streams import pods_of
 
 BEFORE_A_NODE = ("FailedScheduling", "TriggerScaleUp", "TriggeredScaleUp")
@@ -27,11 +28,9 @@ _PULLED = "Successfully pulled image"
 _READY = re.compile(r"\s{0,8}(?:ContainersReady|Ready)\s{1,40}(?P<is>True|False)\s*$")
 """A condition of the pod, as ``kubectl describe`` shows it above the events."""
 
-_REVISION_READY = re.compile(
-    r"(?:RevisionReady|Ready condition status changed to True for Revision)\b.*?(?P<name>[a-z][\w-]*-\w+)"
-)
-_REVISION = re.compile(r"\bRevisionName: ([a-z][\w-]{1,100})|\bRevision ([a-z][\w-]{1,100})")
-"""What Container Apps and Cloud Run call a revision whose probes are answered, and how they name one."""
+_REVISION_READY = re.compile(r"RevisionReady: Successfully provisioned revision ([a-z][\w-]{1,100})")
+_COLUMN = re.compile(r"(?:RevisionName(?:_s)?: (?P<revision>[a-z][\w-]{1,100})|\w{1,60}_[sdgbt]: )")
+"""How Container Apps says that a revision is up, and names that of an event: in a column, below the event's words."""
 
 _AGE = r"(?:\d{1,6}[ywdhms]){1,3}"
 _LAST_SEEN = re.compile(
@@ -46,8 +45,8 @@ _OLDEST = 10**12
 
 
 NODE_LOST = "NodeNotReady"
-_NODE_BACK = re.compile(r"\bNodeReady\b")
-_NODE = re.compile(r"\bNode (\S{1,253}) status is now: ")
+EVICTION = "TaintManagerEviction"
+_NODE = re.compile(r"\bNode (?P<name>\S{1,253}) status is now: (?P<is>\w{1,40})")
 
 
 def is_waiting(line: str) -> bool:
@@ -108,30 +107,44 @@ class PodStarts:
         return any((_age_of(line)[0] or 0) <= (_OLDEST if age is None else age) for line in below)
 
     def node_is_back(self, index: int) -> bool:
-        """Whether an event says that a node is not ready, and one below that the same node, or one of no name, is."""
-        if NODE_LOST not in self._lines[index]:
-            return False
+        """Whether an event says that a node is not ready, and one below that the same is, with no eviction between."""
         lost, age = _NODE.search(self._lines[index]), _age_of(self._lines[index])[0]
-        back = (line for line in self._lines[index + 1 :] if "NodeReady" in line and _NODE_BACK.search(line))
-        named = ((line, _NODE.search(line)) for line in back)
-        return any(
-            (lost is None or node is None or lost[1] == node[1])
-            and (_age_of(line)[0] or 0) <= (_OLDEST if age is None else age)
-            for line, node in named
-        )
+        if lost is None or lost["is"] != NODE_LOST:
+            return False
+        at, least = self._nodes_back.get(lost["name"], ([], []))
+        below = bisect_right(at, index)
+        back = below < len(at) and least[below] <= (_OLDEST if age is None else age)
+        return back and not any_between(self._evicted, index, at[below])
+
+    @cached_property
+    def _nodes_back(self) -> Mapping[str, tuple[list[int], list[int]]]:
+        """Where each node says that it is ready, and the least age of the event and those below."""
+        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for index, line in enumerate(self._lines):
+            said = _NODE.search(line) if "NodeReady" in line else None
+            if said is not None and said["is"] == "NodeReady":
+                found[said["name"]].append((index, _age_of(line)[0] or 0))
+        return {
+            name: ([index for index, _ in events], _least_below([age for _, age in events]))
+            for name, events in found.items()
+        }
+
+    @cached_property
+    def _evicted(self) -> list[int]:
+        return [index for index, line in enumerate(self._lines) if EVICTION in line]
 
     def answered(self, index: int) -> bool:
         """Whether what a probe asked in vain answers by now, or does below, as the platform or its own log says."""
-        return self.all_ready or index < self._ready_at or self._timeline.came_up(pods_of(self._lines[index]), index)
+        if self.all_ready or self._timeline.came_up(pods_of(self._lines[index]), index):
+            return True
+        columns = takewhile(bool, (_COLUMN.match(line) for line in islice(self._lines, index + 1, None)))
+        return any(self._revisions_ready.get(column["revision"], -1) > index for column in columns if column)
 
     @cached_property
-    def _ready_at(self) -> int:
-        """Where the platform last calls the revision ready; -1 where it does not, or where there are others."""
-        ready = [(at, found["name"]) for at, line in enumerate(self._lines) if (found := _REVISION_READY.search(line))]
-        if not ready:
-            return -1
-        named = {name for line in self._lines for found in _REVISION.findall(line) for name in found if name}
-        return ready[-1][0] if named <= {ready[-1][1]} else -1
+    def _revisions_ready(self) -> Mapping[str, int]:
+        """Where the platform last calls each revision ready."""
+        found = ((at, _REVISION_READY.search(line)) for at, line in enumerate(self._lines) if "RevisionReady" in line)
+        return {ready[1]: at for at, ready in found if ready}
 
     @cached_property
     def all_ready(self) -> bool:

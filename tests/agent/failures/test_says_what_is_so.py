@@ -173,8 +173,26 @@ def test_a_node_that_is_ready_again_is_not_lost(matcher: Matcher) -> None:
     back = "Normal  NodeReady  1m  kubelet  Node lamp-1 status is now: NodeReady"
     found = classify(matcher, [*HEALTHY_START, lost, back, *TOKENS])
     assert (found.benign, found.certain) == (True, False)
-    for below in ([], [back.replace("lamp-1", "lamp-2")], [back.replace("1m", "5m")]):
+    evicted = "Normal  TaintManagerEviction  1m  taint-eviction-controller  Marking for deletion Pod default/lamp-0"
+    for below in (
+        *([], [back.replace("lamp-1", "lamp-2")], [back.replace("1m", "5m")], [evicted, back]),
+        ["autoscaler: still waiting for NodeReady of lamp-1"],
+        ["condition NodeReady=False for lamp-1"],
+    ):
         assert classify(matcher, [*HEALTHY_START, lost, *below]).class_ == "engine_dead"
+    nameless = "3m  Warning  NodeNotReady  pod/vllm-0  Node is not ready"
+    assert classify(matcher, [*HEALTHY_START, nameless, back]).class_ == "engine_dead"
+
+
+def test_a_node_that_is_ready_again_excuses_nothing_else(matcher: Matcher) -> None:
+    lost = "Warning  NodeNotReady  2m  node-controller  Node lamp-1 status is now: NodeNotReady ({})"
+    back = "Normal  NodeReady  1m  kubelet  Node lamp-1 status is now: NodeReady"
+    for said, class_ in (
+        ("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus", "gpu_hardware_fault"),
+        ("lamp-0 OOMKilled, exit code 137", "host_oom"),
+    ):
+        found = classify(matcher, [*HEALTHY_START, lost.format(said), back])
+        assert (found.class_, found.certain) == (class_, True)
 
 
 def test_an_answer_of_500_is_over_when_the_same_is_answered(matcher: Matcher) -> None:
@@ -184,6 +202,35 @@ def test_an_answer_of_500_is_over_when_the_same_is_answered(matcher: Matcher) ->
     assert not classify(matcher, [served, failed]).benign
     assert not classify(matcher, [failed, served.replace("POST /predict", "GET /health")]).benign
     assert classify(matcher, [failed, served]).class_ in {"benign", "unknown"}
+
+
+ANSWERED_500 = 'INFO:     10.0.0.9:41010 - "POST /v1/chat/completions HTTP/1.1" 500 Internal Server Error'
+ANSWERED_200 = ANSWERED_500.replace("500 Internal Server Error", "200 OK")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("[pod/lamp-0/vllm] ", "[pod/lamp-1/vllm] "),
+        ("lamp-1  | ", "lamp-2  | "),
+        ("host-a vllm[7]: ", "host-b vllm[7]: "),
+        ("nginx-1  | ", "lamp-2  | "),
+        ("(APIServer pid=7) ", "(APIServer pid=9) "),
+    ],
+    ids=["kubectl", "compose", "journal", "a gateway's", "another process"],
+)
+def test_what_another_server_answers_does_not_end_a_500(matcher: Matcher, one: str, other: str) -> None:
+    failed, served = [one + ANSWERED_500] * 9, [other + ANSWERED_200]
+    for above in ([], [one + line.partition(") ")[2] for line in HEALTHY_START if ") " in line]):
+        assert classify(matcher, [*above, *failed, *served]).class_ == "engine_dead"
+        mixed = [line for line in failed for line in (line, *served)]
+        assert classify(matcher, [*above, *mixed]).class_ == "engine_dead"
+
+
+def test_what_the_next_start_answers_does_not_end_a_500(matcher: Matcher) -> None:
+    again = [line.replace("pid=7)", "pid=9)").replace("pid=71)", "pid=91)") for line in HEALTHY_START]
+    failed = [f"(APIServer pid=7) {ANSWERED_500}"] * 3
+    assert classify(matcher, [*BANNER, *ENGINE, *READY, *failed, *again]).class_ == "engine_dead"
 
 
 def test_what_a_rule_calls_harmless_hides_no_other_trouble(matcher: Matcher) -> None:

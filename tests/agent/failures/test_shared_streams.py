@@ -311,18 +311,26 @@ def test_a_probe_of_a_pod_whose_own_log_comes_up_below_is_over(matcher: Matcher)
 
 ACA_PROBE = "ProbeFailed: Probe of StartUp failed with status code: 1"
 ACA_READY = "RevisionReady: Successfully provisioned revision lamp--1a2b"
+CLOUD_RUN_PROBE = 'Default STARTUP TCP probe failed 9 times consecutively for container "lamp" on port 8080.'
+CLOUD_RUN_READY = "Ready condition status changed to True for Revision lamp-00001-abc."
 
 
 @pytest.mark.parametrize(
     ("events", "benign"),
     [
         ([ACA_PROBE, "RevisionName: lamp--1a2b", ACA_READY], True),
-        ([ACA_PROBE, "Ready condition status changed to True for Revision lamp-00001-abc."], True),
-        ([ACA_READY, ACA_PROBE], False),
+        ([ACA_PROBE, "ContainerAppName_s: lamp", "RevisionName_s: lamp--1a2b", ACA_READY], True),
+        ([ACA_READY, ACA_PROBE, "RevisionName: lamp--1a2b"], False),
         ([ACA_PROBE, "RevisionName: lamp--9z9z", ACA_READY], False),
-        ([ACA_PROBE, "RevisionReady: False"], False),
+        ([ACA_PROBE, "RevisionName_s: lamp--9z9z", ACA_READY, "RevisionName_s: lamp--1a2b"], False),
+        ([ACA_PROBE, ACA_READY, "RevisionName: lamp--1a2b"], False),
+        ([ACA_PROBE, "RevisionName: lamp--1a2b", "RevisionReady False lamp--1a2b"], False),
+        ([CLOUD_RUN_PROBE, CLOUD_RUN_READY], False),
     ],
-    ids=["ready below", "Cloud Run's", "ready above", "another revision", "nobody is named"],
+    ids=[
+        *("ready below", "in columns", "ready above", "another revision", "another in columns"),
+        *("the probe's is not named", "not ready", "Cloud Run names none"),
+    ],
 )
 def test_a_probe_of_a_revision_that_is_ready_below_is_over(matcher: Matcher, events: list[str], benign: bool) -> None:
     assert classify(matcher, events).benign is benign
