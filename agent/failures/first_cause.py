@@ -21,7 +21,7 @@ from agent.failures.recovered import (
 from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.rules.rules import RULES
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Role, Sighting, Signature
-from agent.failures.text.documents import speaks_of_any
+from agent.failures.text.documents import is_only_told
 from agent.failures.text.log_text import (
     is_error_line,
     is_fatal,
@@ -84,7 +84,7 @@ def judge(
     """Choose among sightings; for the arguments see :meth:`agent.failures.match.matcher.Matcher.classify`."""
     own = without_other_programs(lines, sightings)
     besides = len(own) < len(sightings)
-    sightings, loud = evident(lines, own)
+    sightings, loud, named = evident(lines, own)
     timeline = timeline_of(lines, sightings, loud, servers)
     sightings = without_doubtful_interrupts(lines, sightings, timeline)
     all_troubles = [s for s in sightings if s.signature.role in TROUBLE]
@@ -115,7 +115,8 @@ def judge(
         return found
     if ended:
         return _ended(lines)
-    open_end = unresolved or ends_in_a_guess(lines, sightings, timeline) or ends_dead(lines, sightings, timeline)
+    open_end = bool(unresolved) or ends_in_a_guess(lines, sightings, timeline) or ends_dead(lines, sightings, timeline)
+    open_end = open_end or bool(standing(lines, named, timeline))  # nobody knows where a document ends
     calm = None if open_end else found or harmless(lines, loud, sightings, timeline, besides=besides)
     return calm or _unknown(lines)
 
@@ -238,9 +239,9 @@ def _trouble(
 def _may_be_the_servers(best: Sighting, ranked: Sequence[Sighting], lines: Sequence[str]) -> bool:
     """Whether a line of the first signature names the server, or nobody, where its lines name whom they are about.
 
-    A line that tells how its program went on may be of a trouble that is over; one about things of a kind is of none.
+    A line that tells how its program went on may be of a trouble that is over; one that explains may be of none.
     """
-    if says_it_passed(lines[best.index]) or speaks_of_any(lines[best.index]):
+    if says_it_passed(lines[best.index]) or is_only_told(lines[best.index]):
         return False
     if not best.signature.names_subject:
         return True
@@ -252,6 +253,7 @@ def _ranked(lines: Sequence[str], troubles: Sequence[Sighting], platform: str | 
     """The troubles, strongest first, then the earlier."""
     causes = [s for s in troubles if s.signature.role is Role.CAUSE]
     warned = {s.index for s in causes if is_warning(said := body_of(lines[s.index])) and ERROR_OF_NCCL not in said}
+    warned |= {s.index for s in causes if is_only_told(lines[s.index])}
     aloud = [s.signature for s in causes if s.index not in warned and s.signature.precedence >= RIVAL_FROM]
     known = any(entry.failure_class not in WAITED for entry in aloud)
 

@@ -9,7 +9,7 @@ from functools import cache
 from agent.failures.asked_to_end import PASSING, Asked
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
 from agent.failures.text.answers import Answers
-from agent.failures.text.documents import documents, is_explained
+from agent.failures.text.documents import documents
 from agent.failures.text.log_text import TRACEBACK, failure_candidates, is_error_line, is_failure_candidate, is_warning
 from agent.failures.text.no_evidence import (
     GOES_ON,
@@ -25,7 +25,6 @@ from agent.failures.text.no_evidence import (
     is_quoted,
     is_refusal,
     says_it_passed,
-    succeeded_at_last,
     without_arguments,
 )
 from agent.failures.text.phases import Timeline
@@ -104,20 +103,20 @@ _NOBODY_ANSWERS = re.compile(_NOBODY_LISTENS.pattern + "|APIConnectionError|Conn
 """What somebody sees who calls a server before it is up; the hub and a runtime's socket are not such servers."""
 
 
-def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[Sighting], list[int]]:
-    """The sightings, and the lines that may be a failure, without what is only quoted or was handled."""
+def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[Sighting], list[int], list[Sighting]]:
+    """Sightings, and lines that may be a failure, that are not quoted or handled; apart, those of rules and helps."""
     said = [s for s in sightings if s.signature.role in _SAID]
     kept = {s.index for s in said if not NOT_HANDLED.isdisjoint(_classes(s))}
     poisoned = (s for s in sightings if s.signature.failure_class is FailureClass.ILLEGAL_MEMORY_ACCESS)
     kept |= {s.index for s in poisoned} - {s.index for s in said}  # of a CUDA error that nobody knows, a hint is enough
 
     shown = documents(lines) if any(s.signature.role in TROUBLE for s in sightings) else frozenset()
+    named = [s for s in sightings if s.index in shown and s.signature.role in TROUBLE]
+    sightings = [s for s in sightings if s.index not in shown or s.signature.role not in TROUBLE]
 
     @cache
     def is_evidence(index: int) -> bool:
-        line = lines[index]
-        no_trouble = index in shown or is_explained(line) or counts_none(line) or succeeded_at_last(line)
-        no_trouble = no_trouble or is_quoted(lines, index)
+        no_trouble = counts_none(lines[index]) or is_quoted(lines, index)
         return not no_trouble and (index in kept or not is_handled(lines, index))
 
     reduced = ((at, without_arguments(lines[at])) for at in failure_candidates(lines))
@@ -126,7 +125,7 @@ def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[S
     stands = [s for s in sightings if s.signature.role not in TROUBLE or is_evidence(s.index)]
     refused = [s for s in stands if not _of_a_request(s) and is_refusal(lines, s.index)]
     clients = {s.index for s in refused} - _of_the_checkpoint(refused, sightings)
-    return [s for s in stands if _of_a_request(s) or s.index not in clients], loud
+    return [s for s in stands if _of_a_request(s) or s.index not in clients], loud, named
 
 
 def without_other_programs(lines: Sequence[str], sightings: Sequence[Sighting]) -> Sequence[Sighting]:

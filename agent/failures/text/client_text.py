@@ -36,9 +36,6 @@ BODY_KEYS = frozenset({"content", "text", "arguments", "reasoning"})
 BODY_SIGNS = frozenset({"role", "finish_reason", "choices", "messages", "tool_calls", "delta"})
 """Keys of which a request or an answer has one at least."""
 
-OWN_WORDS = frozenset({"msg", "message"})
-"""Keys of a logger's own words: beside one of them, what ``BODY_KEYS`` hold is quoted."""
-
 _GONE = "..."
 _ROUTE = re.compile(
     r"v[1-3]|api|chat|completions|models|embeddings|responses|messages|generate|infer|predict|predictions|invocations"

@@ -1,4 +1,4 @@
-"""Rule files, help texts and explanations: they name failures that nobody had."""
+"""Rule files and help texts name failures that nobody had; a line that explains or only shows one is not certain."""
 
 import re
 from collections.abc import Sequence
@@ -9,85 +9,91 @@ from agent.failures.text.streams import body_of
 MOST_RULE_LINES = 4
 """The expression of an alert stands no further below its name."""
 
+MOST_HEADING_LINES = 3
+"""Blank lines and the heading between two groups of options."""
+
 _COLLECTORS = ("pipeline_stages:", "scrape_configs:")
 _EXPRESSION = re.compile(r"\s+(?:expr|for|labels|annotations):")
-_YAML = re.compile(r"\s*(?:#|- )|[a-z_]{1,40}:\s*$")
-_ASKS_FOR_HELP = re.compile(r"\s{0,8}(?:-\w{1,4},\s{1,8})?--help\b")
-_HELP_HEADING = re.compile(r"\s*(?:$|-|\S.{0,80}:\s*$)|[Uu]sage:")
-_EXPLAINED = re.compile(
-    r"#{2,6} [A-Z]|[\s#>*+-]*(?:\d{1,2}[.)] )?(?:"
-    r"(?:If|When|Whenever) (?!.*\b(?:I|my|we|our|me)\b)(?:you|your|users?|it|they|the (?:logs?|server|pod|model))\b.*"
-    r"\b(?:sees?|gets?|shows?|hits?|encounters?|finds?|reads?|reports?)\b"
-    r"|(?:If|When|Whenever) .* (?:appears?|is (?:seen|shown|reported|printed|raised)|shows up)\b"
-    r"|(?:Q|A|Question|Answer): |(?:What|Why|How) (?:is|are|does|do|can|to)\b.*\?\s*$"
-    r"|(?i:check|look|search|grep|watch|scan)\b.{0,60}\bfor [\"'`]"
-    r"|`[^`]{4,400}`.{0,80}\b(?:means|indicates|is raised|appears|occurs|happens)\b"
+_NEXT_RULE = re.compile(r"\s*(?:#|- (?:alert|record|name|job_name):)")
+_DESCRIBED = re.compile(r"\s*[A-Z][A-Za-z ]{1,30}:\s{2,}\S")
+"""A field as ``kubectl describe`` writes it."""
+_OPTION = re.compile(r"\s{0,12}-{1,2}[A-Za-z]")
+_ASKS_FOR_HELP = re.compile(r"\s{0,8}(?:-\w{1,4},\s{1,8})?--help\s{2,40}\S")
+_HEADING = re.compile(r"\s*$|\S.{0,80}:\s*$")
+_TOLD = re.compile(
+    r"[\s#>*+-]*(?:\d{1,2}[.)] )?(?:"
+    r"(?:If|When|Whenever) .*\b(?:sees?|gets?|shows?|hits?|encounters?|finds?|reads?|reports?|appears?|raised|seen)\b"
+    r"|(?:Q|A|Question|Answer): |(?i:check|look|search|grep|watch|scan)\b.{0,60}\bfor [\"'`]"
+    r"|`[^`]{4,400}`.{0,80}\b(?:means|indicates)\b"
+    r"|(?:An?|Any|Each|Every|Many|Most|Some|Such) [a-z][\w -]{1,60} (?:that|which|who|may|can|will|should)\b"
     r")"
-)
-"""A heading, or a sentence that tells what a message means or asks for; in the first person it reports one."""
-_PATTERN = re.compile(r"\s*(?:- )?[\"']?(?:pattern|regexp?|expression|match|selector)[\"']?: ?\S")
-_SHOWN = re.compile(
-    r"\s*(?:[$>] )?(?:echo|printf|e?grep|rg|awk|sed|curl) \S|\+{1,4} (?:\[\[?|[a-z][\w./-]{0,60}) "
-    r"|\s*\"(?:text|content)\": \"|[a-z_:][\w:]{2,80}(?:\{[^{}]{0,400}\})? 0(?:\.0)?\s*$"
+    r"|\+{1,4} \S|(?:\$|[\w.-]{1,60}@[\w.-]{1,60}:\S{0,80}[#$]) \S"
+    r"|[a-z_:][\w:]{2,80}(?:\{[^{}]{0,400}\})? 0(?:\.0{1,6})?(?:e\+00)?(?: \d{10,13})?\s*$"
     r"|\S{1,200}::test_\w.{0,400}\b(?:PASSED|SKIPPED|XFAIL)\b"
 )
-"""A command that a shell shows, a member of a request or an answer, a counter that is none, a test that passed."""
-_OF_ANY = re.compile(
-    r"[\s#>*+-]*(?:An?|Any|Each|Every|Many|Most|Some|Such) [a-z][\w -]{1,60} (?:that|which|who|may|can|will|should)\b"
-)
-"""A sentence about things of a kind, and not about one."""
+"""A sentence that explains a message or tells of things of a kind; a command, a counter of none, a test that passed."""
 
 
-def is_explained(line: str) -> bool:
-    """Whether a line explains or only shows a message, or is the pattern that looks for one; no program's record is."""
-    if not (_EXPLAINED.match(line) or _PATTERN.match(line) or _SHOWN.match(line)):
-        return False
-    return not (has_head(body_of(line)) or is_note(line) or is_warning(line))
+def is_only_told(line: str) -> bool:
+    """Whether a line may explain or only show a message: it tells of no failure with certainty.
 
-
-def speaks_of_any(line: str) -> bool:
-    """Whether a line says what is true of all things of a kind: it tells of no failure with certainty."""
-    return _OF_ANY.match(line) is not None
+    A record of a program is none.
+    """
+    body = body_of(line)
+    return _TOLD.match(body) is not None and not (has_head(body) or is_note(line) or is_warning(line))
 
 
 def documents(lines: Sequence[str]) -> frozenset[int]:
-    """Positions of the lines of alert rules, of the configuration of log collectors, and of help texts.
-
-    A rule file goes on with lines of YAML, a help text with indented lines, options and headings.
-    """
+    """Positions of the lines of alert rules, of the configuration of log collectors, and of help texts."""
     found: set[int] = set()
     for index, line in enumerate(lines):
         if index in found:
             continue
         if ("- alert:" in line or "_stages:" in line or "_configs:" in line) and _begins_rules(lines, index):
             found.update(_rules_from(lines, index))
-        elif "--help" in line and _ASKS_FOR_HELP.match(line):
+        elif "--help" in line and _ASKS_FOR_HELP.match(body_of(line)):
             found.update(_help_around(lines, index))
     return frozenset(found)
 
 
 def _begins_rules(lines: Sequence[str], index: int) -> bool:
-    said = lines[index].strip()
+    said = body_of(lines[index]).strip()
     if said.startswith("- alert:"):
-        return any(map(_EXPRESSION.match, lines[index + 1 : index + 1 + MOST_RULE_LINES]))
+        return any(_EXPRESSION.match(body_of(line)) for line in lines[index + 1 : index + 1 + MOST_RULE_LINES])
     return said in _COLLECTORS
 
 
 def _rules_from(lines: Sequence[str], index: int) -> range:
-    end, depth = index + 1, indent_of(lines[index])
-    while end < len(lines) and (not lines[end].strip() or indent_of(lines[end]) > depth or _YAML.match(lines[end])):
+    """A rule and those below it, as far as lines stand further in; a blank line or another field ends them."""
+    end, depth = index + 1, indent_of(body_of(lines[index]))
+    while end < len(lines):
+        body = body_of(lines[end])
+        if not (_NEXT_RULE.match(body) or (indent_of(body) > depth and body.strip() and not _DESCRIBED.match(body))):
+            break
         end += 1
     return range(index, end)
 
 
-def _help_around(lines: Sequence[str], index: int) -> range:
-    first, end = index, index + 1
-    while first > 0 and _is_of_help(lines[first - 1]):
-        first -= 1
-    while end < len(lines) and _is_of_help(lines[end]):
-        end += 1
-    return range(first, end)
+def _help_around(lines: Sequence[str], index: int) -> set[int]:
+    """The options around ``--help``, with what is said of each further in; empty where it is the only one."""
+    depth = indent_of(body_of(lines[index]))
+    found = {
+        index,
+        *_options(lines, range(index - 1, -1, -1), depth),
+        *_options(lines, range(index + 1, len(lines)), depth),
+    }
+    several = sum(_OPTION.match(body_of(lines[at])) is not None for at in found) > 1
+    return found if several else set()
 
 
-def _is_of_help(line: str) -> bool:
-    return line[:1] in {" ", "\t"} or _HELP_HEADING.match(line) is not None
+def _options(lines: Sequence[str], positions: range, depth: int) -> set[int]:
+    found: set[int] = set()
+    between = 0
+    for at in positions:
+        body = body_of(lines[at])
+        if _OPTION.match(body) or (between == 0 and body.strip() and indent_of(body) >= depth + 4):
+            found.add(at)
+            between = 0
+        elif not _HEADING.match(body) or (between := between + 1) > MOST_HEADING_LINES:
+            break
+    return found

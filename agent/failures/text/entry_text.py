@@ -7,7 +7,7 @@ from typing import Any
 
 import re2
 
-from agent.failures.text.client_text import BODY_KEYS, BODY_SIGNS, CLIENT_KEYS, OWN_WORDS, SPOKEN_KEYS, known_route
+from agent.failures.text.client_text import BODY_KEYS, BODY_SIGNS, CLIENT_KEYS, SPOKEN_KEYS, known_route
 from agent.failures.text.log_text import clean, records_of
 from agent.failures.text.oldest_first import oldest_entries_first, oldest_first
 
@@ -38,7 +38,6 @@ _REASON_KEYS = ("reason", "Reason_s", "Reason", "error", "exception", "stack_tra
 _HEAD_KEYS = {key: place for place, key in enumerate((*_REASON_KEYS, *_MESSAGE_KEYS))}
 _SPOKEN = CLIENT_KEYS | SPOKEN_KEYS
 _SPOKEN_IN_A_BODY = _SPOKEN | BODY_KEYS
-_QUOTING = BODY_SIGNS | OWN_WORDS
 
 
 def entry_lines(entry: Mapping[str, Any]) -> list[str]:
@@ -146,7 +145,7 @@ def _parse(text: str) -> object:
 
 
 def _object_text(value: Mapping[str, Any]) -> str:
-    spoken = _spoken_keys(value, _QUOTING)
+    spoken = _spoken_keys(value)
     head: dict[int, str] = {}
     rest: list[str] = []
     for key, item in value.items():
@@ -165,7 +164,7 @@ def _leaves(key: str, value: object, depth: int, spoken: frozenset[str]) -> Iter
     if depth > MAX_DEPTH:
         return
     if isinstance(value, dict):
-        spoken |= _spoken_keys(value, BODY_SIGNS)
+        spoken |= _spoken_keys(value)
         kept = {name: item for name, item in value.items() if name.lower() not in spoken}
         plain = [f"{name}: {_word(item)}" for name, item in kept.items() if isinstance(item, _PLAIN)]
         if plain:
@@ -180,9 +179,9 @@ def _leaves(key: str, value: object, depth: int, spoken: frozenset[str]) -> Iter
         yield f"{key}: {_word(value)}"
 
 
-def _spoken_keys(value: Mapping[str, Any], signs: frozenset[str]) -> frozenset[str]:
+def _spoken_keys(value: Mapping[str, Any]) -> frozenset[str]:
     """Keys, in lower case, under which a client or the model speaks: more beside one of the signs, and all inside."""
-    return _SPOKEN if signs.isdisjoint(value) else _SPOKEN_IN_A_BODY
+    return _SPOKEN if BODY_SIGNS.isdisjoint(value) else _SPOKEN_IN_A_BODY
 
 
 def _word(value: object) -> str:

@@ -106,12 +106,6 @@ _COUNTS_SOME = re.compile(
 )
 """Another counter of the same line, of a trouble that did occur; the driver's or kernel's report; a count of tries."""
 GOES_ON = re.compile(r"\b(?:fall(?:s|ing)? ?back|fallback|ignor(?:ed|ing)|skipp(?:ed|ing))\b", re.IGNORECASE)
-_SUCCEEDED = re.compile(
-    r"\b(?:retry|retries|attempt|try)\b.{0,40}\bsucceeded\b|\bsucceeded\b.{0,40}\b(?:retry|retries|attempts?|try|tries)\b"
-)
-_NOT_ONE = re.compile(r"\b(?:no|none|never|not|0)\b.{0,30}\bsucceeded\b")
-_QUOTES = re.compile(r"\"[^\"]{8,400}\"|(?<!\w)'[^']{8,400}'(?!\w)")
-_PYTHONS_NOTE = re.compile(r"(?:\([^()\n]{1,80}\) )?(?:INFO|DEBUG|TRACE)\b")
 _HEAD = re.compile(
     r"(?P<process>(?:\[rank\d{1,4}\]:\s?|\([^()\n]{1,80}=[^()\n]{1,80}\)\s?)*)"
     r"(?:(?P<level>CRITICAL|FATAL|ERROR|WARNING|INFO|DEBUG)[ :]\s{0,4}(?:[\d-]{5,10} [\d:.,]{8,16} )?"
@@ -153,14 +147,9 @@ def _is_broken_assertion(lines: Sequence[str], index: int) -> bool:
 
 @lru_cache(maxsize=RECENT_LINES)
 def without_arguments(line: str) -> str:
-    """The line without the settings, or the flags of a command, that it lists; an error keeps what it lists.
-
-    A note of Python's loggers loses what it quotes.
-    """
+    """The line without the settings, or the flags of a command, that it lists; an error keeps what it lists."""
     if any(shown.fullmatch(body_of(line)) for shown in (_SETTING, _USAGE, _FLAG)):
         return ""
-    if _PYTHONS_NOTE.match(body_of(line)):
-        line = _QUOTES.sub("...", line)
     line = _OF_JAVA.sub("", line) if "-XX:" in line else line
     if _LISTS.search(line, 0, 400) is None or is_error_line(body_of(line)):
         return line
@@ -174,12 +163,6 @@ def without_arguments(line: str) -> str:
 def says_it_passed(line: str) -> bool:
     """Whether a line tells a trouble and how its program went on."""
     return bool(GOES_ON.search(line) or _PASSES.search(line))
-
-
-def succeeded_at_last(line: str) -> bool:
-    """Whether a line tells a trouble and that a later try succeeded; an error by its level is none."""
-    last = _SUCCEEDED.search(line) is not None and _NOT_ONE.search(line) is None
-    return last and not is_error_line(body_of(line))
 
 
 def counts_none(line: str) -> bool:
