@@ -190,10 +190,12 @@ def accelerator_from_entry(entry: Mapping[str, Any]) -> AcceleratorFacts:
 
 
 def flag_versions(document: Mapping[str, Any]) -> dict[str, FlagVersions]:
-    """Which versions take a flag: the neighbours of each end are found in the list of versions that were read."""
+    """Which versions take a flag, or a value of it: the neighbours of each end are found in the list of those read."""
     read = [tuple(map(int, version.split("."))) for version in document["read"]]
-    found: dict[str, FlagVersions] = {}
-    for name, (first, last) in document["names"].items():
+    values = document.get("values", {})
+    found: dict[str, FlagVersions] = {f"{name}=": (None, None, None, None) for name in values}
+    named = {f"{name}={value}": ends for name, spans in values.items() for value, ends in spans.items()}
+    for name, (first, last) in (document["names"] | named).items():
         start, end = (None if end is None else read.index(tuple(map(int, end.split(".")))) for end in (first, last))
         if start == 0 or end == len(read) - 1 or (start is not None and end is not None and start > end):
             raise ValueError(f"{name!r} has {first!r} and {last!r}: an end of the list is null, and first comes first")
@@ -201,7 +203,7 @@ def flag_versions(document: Mapping[str, Any]) -> dict[str, FlagVersions]:
             *((None, None) if start is None else (read[start - 1], read[start])),
             *((None, None) if end is None else (read[end], read[end + 1])),
         )
-    return found
+    return found | {f"no-{name}": found[name] for name in document.get("switches", ()) if name in found}
 
 
 def version_from_entry(

@@ -38,7 +38,7 @@ _IS_EARLY = re.compile(r"\.?(?:dev|rc|a|b)")
 """Built before the release whose number it carries."""
 
 _PACKED = re.compile(r"[-_.:]*(?:gguf|ud(?=-))|[-_.:]+i?q\d\w*")
-_FLAG_LISTS = ("harmless_flags", "other_flags")
+_FLAG_LISTS = ("harmless_flags", "other_flags", "flag_versions")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +102,7 @@ class ModelCatalogue:
                 hint=f"ask about {base.name if base else 'the checkpoint that it was made from'}: "
                 "its context costs the same.",
             )
-        close = difflib.get_close_matches(last, sorted({n.rsplit("/", 1)[-1] for n in self.by_name}), n=3, cutoff=0.5)
+        close = difflib.get_close_matches(last, sorted({n.rsplit("/", 1)[-1] for n in self.by_name}), n=3, cutoff=0.6)
         raise InputRejected(
             f"model {name!r} is not known",
             why=f"it is none of the {len(self.names)} bundled checkpoints nor their quantisations",
@@ -219,8 +219,10 @@ class FitCatalogue:
             beside = (*beside, *lower[-2:-1])
         if any(rules.needs_block_for_state != chosen.needs_block_for_state for rules in beside):
             chosen = replace(chosen, needs_block_for_state=None)
-        note = f"the rules of vLLM {chosen.version} hold for {'.'.join(map(str, wanted))}{match[4]}, which was not read"
-        return replace(chosen, assumptions=(*chosen.assumptions, note), is_unread=not lower)
+        named = f"{'.'.join(map(str, wanted))}{match[4]}"
+        note = f"the memory rules of vLLM {chosen.version} hold for {named}, which has none of its own here"
+        early = _IS_EARLY.match(match[4]) is not None
+        return replace(chosen, assumptions=(*chosen.assumptions, note), is_unread=not lower, is_early=early)
 
 
 @cache

@@ -179,7 +179,7 @@ def _parts(setup: Setup, flags: Flags, given: dict[str, str | None], files_in_me
         yield HostPart(name="Checkpoint read whole", size=size, source="--safetensors-load-strategy")
     if files_in_memory.high:
         yield HostPart(name="Checkpoint files in memory", size=files_in_memory, source="the platform's file system")
-    if (setup.model.vision or setup.model.audio) and not flags.language_model_only:
+    if (setup.model.vision or setup.model.audio) and not flags.is_text_only:
         cache = _bytes(given.get("mm-processor-cache-gb"), default_gib=_PROCESSOR_CACHE_GIB)
         size = Bounds(low=0, best=0, high=cache * (1 + (flags.data_parallel_size or 1)))
         yield HostPart(name="Cache of processed images", size=size, source="vLLM 0.32, vllm/config/multimodal.py")

@@ -35,7 +35,8 @@ class VersionRules:
         asked: The version that was asked for, where it is another one of the same or a later number.
         harmless_flags: Flags known to leave device memory alone.
         flag_versions: Of flags that not every version takes: the last version read before them, the first and the last
-            one with them and the first after, each as numbers; None where there is none.
+            one with them and the first after, each as numbers; None where there is none. Of a flag with few values
+            each value has its own ("performance-mode=balanced"), and "performance-mode=" tells that no other is taken.
         group_padding_limit: A group of layers is padded to the largest type while that has under this many times the
             layers of the smallest; else groups are as large as the smallest type.
         equalises_pages: Pages of unequal size are made equal by longer blocks; before, such models were refused.
@@ -63,6 +64,7 @@ class VersionRules:
         keeps_mamba2_states: With prefix caching, Mamba 2 layers keep the state of every block.
         is_dated: Older than what a question without a version can mean; other platforms of it were not read.
         is_unread: Older than every version that was read; the rules are those of the oldest one.
+        is_early: A build before the release whose number it carries.
         assumptions: What was assumed because this exact version was not read.
         source: Where the rules were read.
     """
@@ -109,6 +111,7 @@ class VersionRules:
     is_dated: bool = False
     asked: str = ""
     is_unread: bool = False
+    is_early: bool = False
     harmless_flags: frozenset[str] = field(default_factory=frozenset)
     flag_versions: Mapping[str, FlagVersions] = field(default_factory=dict, compare=False)
     assumptions: tuple[str, ...] = ()
@@ -118,8 +121,3 @@ class VersionRules:
     def numbers(self) -> tuple[int, ...]:
         """The version that was asked for, as numbers that compare: (0, 26, 0)."""
         return tuple(map(int, (self.asked or self.version).split(".")))
-
-    @property
-    def is_exact(self) -> bool:
-        """True when a version was asked for, and it is one that was read."""
-        return bool(self.asked) and not self.assumptions

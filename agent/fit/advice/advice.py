@@ -14,7 +14,7 @@ from agent.fit.report import FitReport
 from agent.fit.speed.platform_start import StartThere
 from agent.fit.speed.price import Shape
 
-Setting = str | int | float | bool | None
+Setting = str | int | float | bool | tuple[tuple[str, int], ...] | None
 """A flag's value before or after; None means "not given"."""
 
 

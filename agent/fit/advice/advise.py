@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 
-from agent.fit.advice.advice import Advice, Change, Cost, Demand, Option, Reach
+from agent.fit.advice.advice import Advice, Change, Cost, Demand, Option, Reach, Setting
 from agent.fit.advice.alternatives import Market, other_checkpoints, other_hardware
 from agent.fit.advice.cost import compare, concurrency_of, cost_of
 from agent.fit.advice.obstacle import ruled_out
@@ -154,8 +155,13 @@ def changes_between(before: Setup, after: Setup) -> tuple[Change, ...]:
         old, new = getattr(before.flags, field.name), getattr(after.flags, field.name)
         same = old == new or (field.name == "cpu_offload_gb" and not old and not new)  # an offload of 0 is none
         if not same:
-            found.append(Change(flag=field.name, before=old, after=new))
+            found.append(Change(flag=field.name, before=_setting(old), after=_setting(new)))
     return tuple(found)
+
+
+def _setting(value: Setting) -> Setting:
+    """As a command line takes it."""
+    return json.dumps(dict(value), separators=(",", ":")) if isinstance(value, tuple) else value
 
 
 def _with_host(setup: Setup, demand: Demand, market: Market) -> Demand:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from agent.fit.advice.cost import parameters
 from agent.fit.assessment import Setup
 from agent.fit.flags.flags import Flags
+from agent.fit.memory.splits import is_split_by
 from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts
 from agent.fit.speed.price import Shape
 
@@ -88,9 +89,8 @@ def other_hardware(setup: Setup, market: Market, *, platform: str | None) -> Ite
         if accelerator is None or (shape.accelerator, shape.count) in seen:
             continue
         seen.add((shape.accelerator, shape.count))
-        heads = {layer.heads for layer in setup.model.layers if layer.heads}
-        if not any(number % shape.count for number in heads):
-            flags = flags_for_devices(setup.flags, accelerator, shape.count)
+        flags = flags_for_devices(setup.flags, accelerator, shape.count)
+        if is_split_by(setup.model, flags):
             yield replace(setup, accelerator=accelerator, count=shape.count, flags=flags)
 
 

@@ -130,7 +130,7 @@ def _quality(setup: Setup, before: Setup, demand: Demand) -> tuple[int, tuple[st
         elif model.quant.bytes_per_param < old.quant.bytes_per_param:
             loss = f"weights as {model.quant.scheme} for {old.quant.scheme}"
             losses.append((_STORED + int(2 * (old.quant.bytes_per_param - model.quant.bytes_per_param)), loss))
-    if setup.flags.language_model_only and not before.flags.language_model_only and demand.images is not False:
+    if setup.flags.is_text_only and not before.flags.is_text_only and demand.images is not False:
         losses.append((_IMAGES, "no images or sound: text only"))
     narrow = (setup.flags.kv_cache_dtype or "auto").startswith("fp8")
     if narrow and not (before.flags.kv_cache_dtype or "auto").startswith("fp8"):

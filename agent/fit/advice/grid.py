@@ -9,10 +9,13 @@ from typing import Final
 from agent.fit.advice.advice import Demand, Setting
 from agent.fit.assessment import Setup
 from agent.fit.bounds import GIB
-from agent.fit.flags.flags import AUTO, Flags
+from agent.fit.flags.flags import AUTO, NO_ITEMS, Flags
 from agent.fit.memory.batch import Effective, effective
+from agent.fit.memory.flags_of_version import missing_flags, reads_limits
+from agent.fit.memory.splits import is_split_by
 from agent.fit.memory.weights import tower_is_built
 from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup
+from agent.fit.version_rules import VersionRules
 
 OFFLOAD_GIB: Final = (
     0.5,
@@ -76,7 +79,7 @@ def levers(setup: Setup, demand: Demand) -> tuple[Lever, ...]:
     run = effective(model, accelerator, flags, setup.rules)
     found = [
         *_parallel(model, setup.count, flags),
-        *_text_only(model, flags, demand),
+        *_text_only(model, flags, setup.rules, demand),
         *_graded(model, accelerator, flags, run, demand),
         *_batch(flags, run, demand),
     ]
@@ -108,21 +111,25 @@ def with_levers(flags: Flags, pulled: Mapping[str, Setting]) -> Flags:
 
 def _parallel(model: ModelFacts, count: int, flags: Flags) -> list[Lever]:
     """Devices that are there and unused."""
-    heads = [layer.heads for layer in model.layers if layer.heads]
     sizes = tuple(
         size
         for size in (2, 4, 8, 16)
-        if flags.tp < size <= count // flags.pp and not any(number % size for number in heads)
+        if flags.tp < size <= count // flags.pp and is_split_by(model, replace(flags, tensor_parallel_size=size))
     )
     return [Lever(flag="tensor_parallel_size", values=sizes)] if sizes else []
 
 
-def _text_only(model: ModelFacts, flags: Flags, demand: Demand) -> list[Lever]:
+def _text_only(model: ModelFacts, flags: Flags, rules: VersionRules, demand: Demand) -> list[Lever]:
+    """One switch, or before there is one the limits of every kind of input."""
     built = any(
         tower is not None and tower_is_built(group, tower, flags)
         for group, tower in ((TensorGroup.VISION, model.vision), (TensorGroup.AUDIO, model.audio))
     )
-    return [Lever(flag="language_model_only", values=(True,))] if built and demand.images is not True else []
+    if not built or demand.images is True:
+        return []
+    if not missing_flags(Flags(language_model_only=True), rules):
+        return [Lever(flag="language_model_only", values=(True,))]
+    return [Lever(flag="limit_mm_per_prompt", values=(NO_ITEMS,))] if reads_limits(model, rules) else []
 
 
 def _graded(

@@ -22,7 +22,8 @@ _TRADED = 3
 _LENGTH_STEP = 128
 """Tokens by which a shortened context is lengthened again."""
 
-_AT_LOAD = frozenset({"tensor_parallel_size", "language_model_only", "cpu_offload_gb"})
+_TEXT_ONLY = frozenset({"language_model_only", "limit_mm_per_prompt"})
+_AT_LOAD = frozenset({"tensor_parallel_size", "cpu_offload_gb"}) | _TEXT_ONLY
 """Levers that move weights. No other lever can help a set whose weights do not load."""
 
 _LOOSENED = {"cpu_offload_gb": 0, "max_model_len": 1, "max_num_seqs": 2, "max_num_batched_tokens": 3}
@@ -213,7 +214,7 @@ def _loads_that_never_fit(setup: Setup, every: Sequence[Lever], prober: Prober) 
 
 def _usable(setup: Setup, chosen: Sequence[Lever]) -> tuple[Lever, ...]:
     """Without text-only, a batch must hold the largest image: shorter steps fall away, and the lever with its last."""
-    if any(lever.flag == "language_model_only" for lever in chosen):
+    if any(lever.flag in _TEXT_ONLY for lever in chosen):
         return tuple(chosen)
     item = effective(setup.model, setup.accelerator, setup.flags, setup.rules).item_tokens
     kept = []

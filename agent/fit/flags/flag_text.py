@@ -11,7 +11,9 @@ from agent.fit.flags.flags import AUTO, Flags, SpeculativeFlags
 
 _ENVIRONMENT: Final = "kv_cache_space_gib"
 _COMPILATION: Final = {"compilation_level": "mode", "cudagraph_mode": "cudagraph_mode"}
-_UNTYPED: Final = frozenset({"others", "limit_mm_as_words", _ENVIRONMENT, "compilation_others", "model", *_COMPILATION})
+_UNTYPED: Final = frozenset(
+    {"others", "as_written", "limit_mm_as_words", _ENVIRONMENT, "compilation_others", "model", *_COMPILATION}
+)
 
 
 def flag_args(flags: Flags) -> tuple[str, ...]:

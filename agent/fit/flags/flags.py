@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
 from agent.errors import InputRejected
-from agent.fit.flags.server_flags import AUTO, Flags, OtherFlag, SpeculativeFlags
+from agent.fit.flags.server_flags import AUTO, NO_ITEMS, Flags, OtherFlag, SpeculativeFlags
 
-__all__ = ("AUTO", "Flags", "OtherFlag", "SpeculativeFlags", "human_int", "parse_flags", "typed_flag_names")
+__all__ = ("AUTO", "NO_ITEMS", "Flags", "OtherFlag", "SpeculativeFlags", "human_int", "parse_flags", "typed_flag_names")
 
 _HINT = "Write flags as vLLM takes them, shell-quoted: --max-model-len 8192 --limit-mm-per-prompt '{\"image\":0}'"
 _COUNTS = re.compile(r"[a-z]+=\d+(?:,[a-z]+=\d+)*")
@@ -44,7 +44,7 @@ def parse_flags(flags: str | Sequence[str]) -> Flags:
     for key, (name, given) in (read.whole | read.dotted).items():
         _OBJECTS[key](name, given, read.values)
     _check_ranges(read.values)
-    return Flags(**read.values, others=tuple(read.others))
+    return Flags(**read.values, others=tuple(read.others), as_written=tuple(read.written))
 
 
 def typed_flag_names() -> frozenset[str]:
@@ -69,10 +69,11 @@ def human_int(text: str) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Read:
-    """What was read so far: typed values, other flags, and JSON flags by key, whole or made of dotted keys."""
+    """What was read so far: typed values, other flags, JSON flags by key, whole or made of dotted keys, and names."""
 
     values: dict[str, Any] = field(default_factory=dict)
     others: list[OtherFlag] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
     whole: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     dotted: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
 
@@ -115,6 +116,8 @@ def _is_flag(word: str) -> bool:
 def _take(name: str, inline: str | None, following: list[str], read: _Read) -> None:
     head, dot, rest = name.partition(".")
     key = _SHORT.get(head, head.lstrip("-").replace("_", "-"))
+    if key in _SHARED_FIELDS or key in _RENAMED:
+        read.written.append(key)
     key = _RENAMED.get(key, key)
     given = [inline, *following] if inline is not None else following
     values = read.values
@@ -286,6 +289,9 @@ _RENAMED = {
     "device-memory-utilization": "gpu-memory-utilization",
     "cuda-graph-sizes": "cudagraph-capture-sizes",
 }
+_SHARED_FIELDS = frozenset({
+    "compilation-config", "cudagraph-capture-sizes", "max-cudagraph-capture-size", "optimization-level",
+})  # fmt: skip
 _BOOLEANS = frozenset({
     "enforce-eager", "async-scheduling", "enable-chunked-prefill", "enable-prefix-caching", "enable-expert-parallel",
     "language-model-only", "skip-mm-profiling", "disable-chunked-mm-input", "disable-hybrid-kv-cache-manager",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 AUTO = -1
 """``--max-model-len auto``: vLLM shortens the context until one request fits."""
+
+NO_ITEMS = (("audio", 0), ("image", 0), ("video", 0))
+"""The limits that leave text alone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +48,7 @@ class Flags:
     Sizes are in tokens unless the name says bytes or GiB. ``kv_cache_space_gib`` is the environment variable
     VLLM_CPU_KVCACHE_SPACE, which may stand before the flags. ``model`` is what the words serve, for whoever asked to
     compare. ``compilation_others`` are keys of ``--compilation-config`` that are not typed, each with its JSON value.
+    ``as_written`` names the flags whose value stands in a field of another name, or in one that other flags set too.
     """
 
     tensor_parallel_size: int | None = None
@@ -86,6 +90,7 @@ class Flags:
     kv_cache_space_gib: float | None = None
     model: str | None = None
     others: tuple[OtherFlag, ...] = ()
+    as_written: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def tp(self) -> int:
@@ -106,6 +111,12 @@ class Flags:
     def devices(self) -> int:
         """Devices all replicas need."""
         return self.world * (self.data_parallel_size or 1)
+
+    @property
+    def is_text_only(self) -> bool:
+        """True when every input but text is switched off."""
+        limits = dict(self.limit_mm_per_prompt or ())
+        return bool(self.language_model_only) or all(limits.get(kind, 1) == 0 for kind, _ in NO_ITEMS)
 
     @property
     def pools(self) -> bool:

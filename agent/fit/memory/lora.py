@@ -21,7 +21,7 @@ _PLAIN = frozenset({AttentionKind.FULL, AttentionKind.SLIDING})
 def flags_counted(model: ModelFacts, flags: Flags, rules: VersionRules) -> frozenset[str]:
     """Names of the flags about adapters whose effect on memory is counted."""
     if not _is_asked(flags):
-        return _NAMES - {_ASKED}
+        return _NAMES
     plain = all(each.kind in _PLAIN and not each.experts and each.attention_params is None for each in model.layers)
     whole = all(_number(flags, name, 1) is not None for name in ("max-loras", "max-lora-rank"))
     text = model.vision is None and model.audio is None

@@ -213,9 +213,9 @@ def whole_video(model: ModelFacts, flags: Flags, rules: VersionRules) -> Bounds:
     its weights and ran out of them: what it took there is not explained.
 
     Source: vllm/model_executor/models/qwen3_vl.py get_max_video_tokens and v1/worker/gpu_model_runner.py 3369-3384 of
-    0.11.0, read 2026-11-23. 0.13.0 profiled an image of 16,384.
+    0.11.0, read 2026-11-23; 3328-3331 for what skips it, read 2026-11-26. 0.13.0 profiled an image of 16,384.
     """
-    if not model.deepstack_levels or rules.numbers >= _PROFILES_IMAGES_FROM:
+    if not model.deepstack_levels or rules.numbers >= _PROFILES_IMAGES_FROM or flags.skip_mm_profiling:
         return NOTHING
     videos = dict(flags.limit_mm_per_prompt or ()).get("video", 1)
     return _WHOLE_VIDEO if videos and tower_is_built(TensorGroup.VISION, model.vision, flags) else NOTHING

@@ -12,7 +12,8 @@ from agent.fit.memory.on_cpu import predict_on_cpu
 from agent.fit.memory.on_cuda import predict_on_cuda
 from agent.fit.memory.on_tpu import predict_on_tpu
 from agent.fit.memory.rope_flags import stretched
-from agent.fit.memory.support import check_shape, judge
+from agent.fit.memory.splits import check_shape
+from agent.fit.memory.support import judge
 from agent.fit.memory.v0_engine import served_by
 from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts
 from agent.fit.needs import Needs

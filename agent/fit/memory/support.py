@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from agent.errors import InputRejected
 from agent.fit.bounds import NOTHING
 from agent.fit.flags.flags import Flags
 from agent.fit.memory import connector, held_by_loading, lora, rope_flags, turboquant
 from agent.fit.memory.batch import Effective
-from agent.fit.memory.flags_of_version import missing_flags
+from agent.fit.memory.flags_of_version import missing_flags, reads_limits
 from agent.fit.memory.held_by_kernels import (
     beside_narrow_experts,
     graphs_of_narrow_experts,
     is_counted_while_loading,
 )
 from agent.fit.memory.kv_cache import BYTE_CACHES, PLAIN_CACHES, states_counted
+from agent.fit.memory.least_capability import below_least_capability
 from agent.fit.memory.overheads import is_counted, items_counted, replicas, whole_video
+from agent.fit.memory.splits import judge_blocks
 from agent.fit.memory.v0_engine import of_v0_engine
 from agent.fit.memory.weights import tower_is_built
 from agent.fit.model_and_hardware import (
@@ -44,6 +45,9 @@ _CACHES = PLAIN_CACHES | BYTE_CACHES | {"float32"}
 _DTYPES = frozenset({None, "auto", "bfloat16", "bf16", "float16", "fp16", "half"})
 _KEPT_ON_ROCM = frozenset({"bf16", "fp8", "fp8-block", "mxfp4", "awq", "gptq", "w4a16", "w4a16-g32"})
 _PLAIN_EXCHANGES = frozenset({None, "naive", "allgather_reducescatter"})
+_WIDEST_VIDEO = 2048
+"""Hidden size of the widest model whose profile run of a whole video was recorded and explained."""
+
 _KERNEL_BLOCK = 16
 """Blocks are multiples of it on CUDA: vllm/v1/attention/backends/{flash,triton}_attn.py of 0.32, read 2026-11-21."""
 
@@ -84,30 +88,6 @@ class _Findings:
     notes: list[str] = field(default_factory=list)
 
 
-def check_shape(model: ModelFacts, accelerator: AcceleratorFacts, count: int, flags: Flags) -> None:
-    """Refuse what can never be meant.
-
-    Raises:
-        InputRejected: No device, fewer devices than ranks, or a tensor-parallel size that does not divide the heads.
-    """
-    if count < 1:
-        raise InputRejected(f"count is {count}", why="a model needs at least one device", hint="give --count 1 or more")
-    if count < flags.world:
-        raise InputRejected(
-            f"{count} x {accelerator.name} cannot run tensor x pipeline parallel {flags.tp} x {flags.pp}",
-            why=f"that needs {flags.world} devices",
-            hint=f"Give --count {flags.world}, or --tensor-parallel-size {count}.",
-        )
-    heads = {layer.heads for layer in model.layers if layer.heads}
-    if any(number % flags.tp for number in heads):
-        known = [str(size) for size in (1, 2, 4, 8, 16, 32) if not any(number % size for number in heads)]
-        raise InputRejected(
-            f"--tensor-parallel-size {flags.tp} does not work for {model.name}",
-            why=f"{min(heads)} attention heads must be divisible by it",
-            hint=f"Sizes that work: {', '.join(known)}.",
-        )
-
-
 def judge(
     model: ModelFacts,
     accelerator: AcceleratorFacts,
@@ -135,13 +115,16 @@ def judge(
         known = ", ".join(f"{positions:,}" for positions in (model.max_position, *model.other_positions))
         findings.left_out.append(f"max_model_len is not given and this model is published with {known} positions")
     if model.min_vllm and _older(rules.asked or rules.version, model.min_vllm):
-        unread = rules.assumptions or not (rules.asked or rules.version).endswith(".0")  # .1 may be a build on the way
-        place = findings.doubts if unread else findings.refusals
+        place = findings.doubts if _may_be_on_the_way(rules, model.min_vllm) else findings.refusals
         place.append(f"{model.architecture} needs vLLM {model.min_vllm} or newer")
     _judge_lengths(model, run, needs, findings, stretches=rope_flags.stretches(flags))
     _judge_item(rules, run, findings)
     _judge_weights(model, accelerator, flags, findings)
+    refused, doubted = judge_blocks(model, flags, rules)
+    findings.refusals.extend(refused)
+    findings.doubts.extend(doubted)
     if accelerator.kind is AcceleratorKind.CUDA:
+        findings.refusals.extend(below_least_capability(model, accelerator, flags, rules))
         _judge_device(model, accelerator, flags, rules, findings)
         _judge_sparse(model, accelerator, flags, findings)
     elif accelerator.kind is AcceleratorKind.ROCM:
@@ -163,6 +146,13 @@ def judge(
     )
 
 
+def _may_be_on_the_way(rules: VersionRules, first: str) -> bool:
+    """A build after the release before the first that has it."""
+    major, minor, *_ = map(int, first.split("."))
+    close = rules.numbers[:2] >= (major, minor - 1)
+    return close and (bool(rules.assumptions) or rules.numbers[2] > 0)
+
+
 def _judge_weights(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, findings: _Findings) -> None:
     quantises = model.quant.scheme == "bf16" and flags.quantization not in {None, "auto", "none"}
     if quantises and not is_counted_while_loading(model, accelerator, flags):
@@ -177,12 +167,20 @@ def _judge_model(model: ModelFacts, flags: Flags, rules: VersionRules, findings:
         findings.doubts.append(model.unmodelled)
     if whole_video(model, flags, rules) is not NOTHING:
         findings.notes.append("before 0.13 a whole video is profiled: up to 24 GiB a device are held for it")
+        if model.hidden > _WIDEST_VIDEO:
+            findings.left_out.append("what a whole video takes of a model this wide was not recorded")
     towers = ((TensorGroup.VISION, model.vision), (TensorGroup.AUDIO, model.audio))
     unseen = [group.value for group, tower in towers if tower and tower.unseen and tower_is_built(group, tower, flags)]
     if unseen and not flags.skip_mm_profiling:
         findings.left_out.append(f"what the profile run of its {' and '.join(unseen)} tower takes was not recorded")
     if model.vision and not tower_is_built(TensorGroup.VISION, model.vision, flags):
         findings.left_out.extend(_UNNAMED.get(model.vision.unnamed, ()))
+    if (model.vision or model.audio) and flags.limit_mm_per_prompt and not flags.language_model_only:
+        left = [group.value for group, tower in towers if tower and not tower_is_built(group, tower, flags)]
+        if left and not reads_limits(model, rules):
+            findings.left_out.append(
+                f"before vLLM 0.16 its {' and '.join(left)} tower is loaded though nothing uses it"
+            )
     _judge_hybrid_cache(model, flags, rules, findings)
 
 
@@ -356,7 +354,7 @@ def _judge_flags(
     *,
     draft: ModelFacts | None,
 ) -> None:
-    (findings.flag_refusals if rules.is_exact else findings.notes).extend(missing_flags(flags, rules))
+    (findings.flag_refusals if rules.asked else findings.notes).extend(missing_flags(flags, rules))
     counted = _counted(model, accelerator, flags, rules) if flags.others else frozenset()
     for other in flags.others:
         if other.name not in counted and other.name.removeprefix("no-") not in counted:

@@ -87,3 +87,23 @@ def test_pulling_a_lever_changes_its_flag_alone():
         after = with_levers(setup.flags, {lever.flag: lever.strongest})
         differing = [n for n in after.__dataclass_fields__ if getattr(after, n) != getattr(setup.flags, n)]
         assert differing == [lever.flag]
+
+
+@pytest.mark.parametrize(
+    ("model", "vllm", "flag"),
+    [
+        ("google/gemma-3-12b-it", "0.17.0", "language_model_only"),
+        ("google/gemma-3-12b-it", "0.16.0", "limit_mm_per_prompt"),
+        ("google/gemma-3-12b-it", "0.15.0", None),
+        ("google/gemma-3-12b-it", "0.12.0", None),
+        ("Qwen/Qwen3-VL-8B-Instruct", "0.12.0", "limit_mm_per_prompt"),
+    ],
+)
+def test_text_alone_is_asked_for_as_the_version_takes_it(model, vllm, flag):
+    """--language-model-only is there from 0.17 on; before 0.16 few models read the limits."""
+    _, values = found("--max-model-len 8192", model=model, vllm=vllm)
+    assert {"language_model_only", "limit_mm_per_prompt"} & values.keys() == ({flag} if flag else set())
+
+
+def test_sizes_by_which_weights_cannot_be_split_are_not_offered():
+    assert found("", model="Qwen/Qwen2.5-7B", count=8)[1]["tensor_parallel_size"] == [2, 4]

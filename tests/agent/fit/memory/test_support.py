@@ -173,6 +173,26 @@ def test_a_whole_video_that_is_profiled_is_not_called_safe(ask, version, flags, 
     assert any("whole video" in told for told in report.assumptions) is (fits is None)
 
 
+def test_of_a_wider_model_than_was_recorded_a_whole_video_has_no_bound(ask):
+    flags = "--tensor-parallel-size 8 --max-model-len 32768"
+    report = ask("Qwen/Qwen3-VL-235B-A22B-Instruct", "nvidia-h200", flags, vllm="0.12.0")
+    assert report.fits is None
+    assert any("this wide" in told for told in report.assumptions)
+
+
+def test_no_video_is_held_where_profiling_is_skipped(ask):
+    report = ask("Qwen/Qwen3-VL-8B-Instruct", "nvidia-l40s", "--max-model-len 8192 --skip-mm-profiling", vllm="0.11.0")
+    assert not any("whole video" in told for told in report.assumptions)
+
+
+def test_adapters_that_are_switched_off_take_nothing(ask):
+    on, off = (
+        ask("Qwen/Qwen3-30B-A3B", "nvidia-h200", f"--max-model-len 4096 {f}", vllm="0.20")
+        for f in ("--enable-lora", "--no-enable-lora")
+    )
+    assert (on.fits, off.fits) == (None, True)
+
+
 def test_a_whole_video_is_called_safe_where_more_than_it_ever_took_is_free(ask):
     """Recorded: the 30B over two H100 ran and left 37.2 to 38.2 GiB, the 235B over eight A100 did not (0.11.0)."""
     flags = "--max-model-len 65536 --tensor-parallel-size 2 --max-num-seqs 64"
@@ -326,6 +346,12 @@ def test_what_a_version_does_not_have_is_never_said_to_fit(ask, model, older, fi
     assert ask(model, "nvidia-h200", vllm=older, **card).fits is False
     assert ask(model, "nvidia-h200", vllm=f"{older[:-1]}1", **card).fits is None
     assert not any("needs vLLM" in line for line in ask(model, "nvidia-h200", vllm=first, **card).assumptions)
+
+
+@pytest.mark.parametrize("version", ["0.9.2", "0.8.5", "0.9.1"])
+def test_only_the_release_just_before_may_have_it_on_the_way(ask, version):
+    report = ask("Qwen/Qwen3-VL-8B-Instruct", "nvidia-h200", "--max-model-len 8192", vllm=version)
+    assert (report.fits, report.reason) == (False, "unsupported")
 
 
 def test_an_architecture_that_is_younger_than_the_oldest_rules_says_since_when(catalogue):

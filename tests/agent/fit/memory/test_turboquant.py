@@ -48,7 +48,6 @@ def test_a_layers_whole_cache_is_unpacked_beside_the_pool_where_prompts_go_on_in
         pytest.param("google/gemma-3-12b-it", "", "0.27.1", id="windows"),
         pytest.param("deepseek-ai/DeepSeek-V2-Lite", "", "0.27.1", id="latent"),
         pytest.param("Qwen/Qwen3-8B", "--pipeline-parallel-size 2", "0.27.1", id="stages"),
-        pytest.param("Qwen/Qwen3-8B", "", "0.19.0", id="an-older-engine"),
     ],
 )
 def test_what_was_not_read_is_cannot_tell(ask, model, flags, vllm):
@@ -63,3 +62,8 @@ def test_only_cuda_packs_such_a_cache(ask, accelerator):
     assert report.fits is None
     assert any("turboquant_4bit_nc" in told for told in report.assumptions)
     assert not any("fp8" in told for told in report.assumptions)
+
+
+def test_an_older_engine_does_not_take_the_type(ask):
+    report = ask("Qwen/Qwen3-8B", "nvidia-h200", f"--max-model-len 8192 {PACKED}", vllm="0.19.0")
+    assert (report.fits, report.reason) == (False, "unsupported")
