@@ -31,7 +31,7 @@ class Asked:
     def covers(self, sighting: Sighting) -> bool:
         """Whether a probe's failure, or an end, follows the request to end the same before another start.
 
-        What a unit of the machine brings about is over as well when it is started, or a server comes up without it.
+        What a unit of the machine brings about is over as well when it is started, or a server of its host comes up.
         """
         entry = sighting.signature
         if entry.role is Role.HINT:
@@ -42,6 +42,6 @@ class Asked:
         if unit_told_to_stop(self._lines, sighting.index, banner=self._banners[above - 1] if above else -1):
             return True
         if entry.failure_class is OF_A_UNIT:
-            return unit_started_below(self._lines, sighting.index) or self._timeline.any_completes_below(sighting.index)
+            return unit_started_below(self._lines, sighting.index) or self._timeline.completes_below(sighting.index)
         same = (pods_of(self._lines[sighting.index]), self._timeline.start(sighting.index))
         return self._first.get(same, sighting.index + 1) <= sighting.index

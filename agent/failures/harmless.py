@@ -63,22 +63,31 @@ def harmless(
 
 
 def ends_dead(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline) -> bool:
-    """Whether the last words, below all that any rule knows, say that a process ended which nobody had stopped.
+    """Whether words below all that a server did, or that went wrong, say that a process ended which nobody had stopped.
 
-    The words of one container are those that compose writes of it, above what others go on to say.
-    One that ended with 0 was asked to, or had done its work, unless it is a server that had begun.
+    Below them stand at most notes, and answers to probes. The words of one container are those that compose writes of
+    it, above what others go on to say. One that ended with 0 was asked to, or had done its work, unless it is a server
+    that had begun.
     """
-    known = max((s.index for s in sightings if s.signature.role is not Role.HINT), default=-1)
-    last = range(known + 1, len(lines))
-    if any(says_it_ended(lines[at]) and not is_stopped(lines, at, timeline) for at in last):
+    said = [s for s in sightings if s.signature.role is not Role.HINT]
+    notes = {s.index for s in said if s.signature.role is Role.BENIGN or s.signature.proof is Proof.ANSWERS}
+    works = max((s.index for s in said if s.index not in notes), default=-1)
+    last = range(works + 1, len(lines))
+    if any(at not in notes and says_it_ended(lines[at]) and not is_stopped(lines, at, timeline) for at in last):
         return True
     if any(timeline.is_last_of(container_that_ended(line), at) for at, line in enumerate(lines)):
         return True
-    whose = ended_with_none(lines[known]) if known >= 0 and not is_stopped(lines, known, timeline) else None
-    if whose is not None and subject_of(lines[known]) not in {Subject.SERVER, Subject.NOBODY}:
+    if timeline.last_phase not in {*UP, *STARTING} or timeline.ended_after_last_mark:
         return False
-    up = timeline.last_phase in {*UP, *STARTING} and not timeline.ended_after_last_mark
-    return whose is not None and up and timeline.may_name(whose)
+    return any(_is_servers_end(lines, at, timeline) for at in range(max(works, 0), len(lines)))
+
+
+def _is_servers_end(lines: Sequence[str], index: int, timeline: Timeline) -> bool:
+    """Whether a line says that what may be the server ended with 0, and nobody had stopped it."""
+    whose = ended_with_none(lines[index])
+    if whose is None or is_stopped(lines, index, timeline):
+        return False
+    return subject_of(lines[index]) in {Subject.SERVER, Subject.NOBODY} and timeline.may_name(whose)
 
 
 def _ends_unknown(lines: Sequence[str], sightings: Sequence[Sighting]) -> bool:

@@ -171,9 +171,11 @@ class Timeline:
         servers += [self._only] if pods and self._only == "" else []
         return any(any_after(self._last_begun(server, index).complete_at, index) for server in servers)
 
-    def any_completes_below(self, index: int) -> bool:
-        """Whether any start of any server came up below the line."""
-        return any(any_after(start.complete_at, index) for starts in self._starts.values() for start in starts)
+    def completes_below(self, index: int) -> bool:
+        """Whether a server came up below the line on the host that the line names, or one whose host nobody names."""
+        host = self.server(index).partition("/")[0]
+        here = (starts for server, starts in self._starts.items() if server.partition("/")[0] in {"", host})
+        return any(any_after(start.complete_at, index) for starts in here for start in starts)
 
     def _may_be_of_one_that_fell(self, start: Start, index: int) -> bool:
         """Whether a line of an engine whose start nobody names may be of one that never came up."""

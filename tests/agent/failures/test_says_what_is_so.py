@@ -57,6 +57,11 @@ def test_an_xid_that_ends_nothing_is_harmless_and_never_certainly_so(matcher: Ma
     assert classify(matcher, [*HEALTHY_START, said, DEAD]).class_ == "engine_dead"
 
 
+def test_a_fatal_error_beside_one_that_is_not_is_not_harmless(matcher: Matcher) -> None:
+    found = classify(matcher, [*HEALTHY_START, "EngineCore encountered a fatal error; a non-fatal copy follows"])
+    assert not found.benign
+
+
 def test_an_xid_that_nobody_knows_is_a_guess(matcher: Matcher) -> None:
     found = classify(matcher, ["kernel: NVRM: Xid (PCI:0000:3b:00): 999, pid=7, name=lamp"])
     assert (found.class_, found.hint, found.certain) == ("gpu_hardware_fault", True, False)
@@ -152,6 +157,12 @@ def test_a_fabric_manager_that_fails_beside_a_server_that_is_up_is_told(matcher:
         assert (found.class_, found.certain) == ("no_gpu_visible", False)
     assert classify(matcher, [*HEALTHY_START, failed, started, *TOKENS]).benign
     assert classify(matcher, [failed, *HEALTHY_START]).benign
+    assert classify(matcher, [failed, *(f"lamp-1 vllm[9]: {line}" for line in HEALTHY_START)]).benign
+    for other in ("lamp-2 vllm[9]: ", "web-2  | "):
+        begun = [f"lamp-1 vllm[8]: {line}" for line in [*BANNER, *ENGINE[:3]]]
+        for above in ([], begun):
+            found = classify(matcher, [*above, failed, *(other + line for line in HEALTHY_START)])
+            assert found.class_ == "no_gpu_visible"
 
 
 PROBE = "Warning  Unhealthy  9s  kubelet  Startup probe failed: dial tcp 10.0.0.1:8000: connect: connection refused"

@@ -6,7 +6,7 @@ import pytest
 
 from agent.failures.match.matcher import Matcher
 from agent.failures.text.ends import ended_with_none, says_it_ended
-from tests.agent.failures.log_changes import BANNER, ENGINE, HEALTHY_START, READY, TOKENS
+from tests.agent.failures.log_changes import ACCESS, BANNER, ENGINE, HEALTHY_START, READY, TOKENS
 
 ENDS = [
     "run.sh: line 3:    99 Illegal instruction     (core dumped) vllm serve lamp",
@@ -68,6 +68,22 @@ def is_benign(matcher: Matcher, lines: list[str]) -> bool:
 def test_a_log_that_ends_with_an_end_is_not_harmless(matcher: Matcher, end: str) -> None:
     for above in (HEALTHY_START, [*BANNER, *ENGINE, *READY], [*BANNER, *ENGINE[:3]], unnamed(HEALTHY_START)):
         assert not is_benign(matcher, [*above, end])
+
+
+LEAKED = (
+    "/usr/lib/python3.12/multiprocessing/resource_tracker.py:279: UserWarning: resource_tracker: There appear to be 1 "
+    "leaked shared_memory objects to clean up at shutdown"
+)
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("last", [LEAKED, ACCESS[0], ACCESS[3]], ids=["resource_tracker", "a probe", "another's probe"])
+def test_notes_and_probes_below_an_end_do_not_hide_it(matcher: Matcher, end: str, last: str) -> None:
+    assert not is_benign(matcher, [*HEALTHY_START, end, last])
+
+
+def test_a_server_that_works_below_an_end_did_not_end(matcher: Matcher) -> None:
+    assert is_benign(matcher, [*HEALTHY_START, "make: *** [Makefile:5: smoke] Error 1", LEAKED, *TOKENS])
 
 
 @pytest.mark.parametrize("said", IN_ORDER)
