@@ -45,6 +45,8 @@ def harmless(
     markers = [sighting for sighting in sightings if sighting.signature.role is Role.PHASE]
     doubt = besides or loud or any(is_queue(s.signature) and not timeline.server(s.index) for s in sightings)
     doubt = doubt or any(is_waiting(lines[s.index]) for s in survived) or any(NODE_LOST in line for line in lines)
+    over = (s.index for s in sightings if s.signature.role in {Role.CAUSE, Role.CONSEQUENCE})
+    doubt = doubt or any(timeline.may_be_of_two(index, perhaps=True) for index in over)
     doubt = doubt or timeline.last_phase in STARTING or _ends_unknown(lines, sightings)
     doubt = doubt or (not timeline.is_progress and any(s.signature.proof is Proof.STARTED for s in sightings))
     doubt = doubt or Queues([], [], lines, timeline).doubts_one_server

@@ -28,7 +28,7 @@ class Answers:
         """
         request = self._request(index, "5")
         served = request is not None and self._served.get(request, -1) > index
-        return served and not self._timeline.may_be_of_two(index)
+        return served and not self._timeline.may_be_of_two(index, perhaps=True)
 
     @cached_property
     def _served(self) -> dict[Hashable, int]:

@@ -70,8 +70,8 @@ class Timeline:
         self._of_process: dict[tuple[str, tuple[str, str]], list[Start]] = defaultdict(list)
         for mark in marks:
             start = self._start_for(mark)
-            if mark.proof is Proof.NEW_START and lines[mark.index] != lines[mark.index - 1]:
-                start.announce(_words(lines[mark.index]))
+            if mark.phase is Phase.CONFIG and not mark.near and not self._is_doubled(mark.index):
+                start.announce(mark, _words(lines[mark.index]))
             if not self._may_be_of_another(start, mark):
                 start.add(mark, rank_of(self._lines[mark.index]))
         self._last_marks = {
@@ -199,11 +199,12 @@ class Timeline:
             return False
         return not self._may_be_of_one_that_fell(start, index)
 
-    def may_be_of_two(self, index: int) -> bool:
+    def may_be_of_two(self, index: int, *, perhaps: bool = False) -> bool:
         """Whether the line names no process, and two servers or more are up where it stands, as far as anybody says.
 
         An earlier start counts that came up and that nobody stopped; one in a container that began again has the same
-        pids as the last.
+        pids as the last. Where processes are named it must have written on below the later one, but for ``perhaps``,
+        which also takes a banner that stands twice for two servers.
         """
         start = self._start_at(index)
         if start is None or self._names_its_start(start, index):
@@ -211,8 +212,11 @@ class Timeline:
         starts = self._starts[start.server]
         at = bisect_left(starts, start.begins, key=lambda one: one.begins)
         before = [one for one in starts[max(0, at - 2) : at] if one.complete_at and not one.stops_at]
-        still_up = (one for one in before if not any_between(self._ended, one.begins, start.begins))
-        return start.servers > 1 or any(one.pids.items().isdisjoint(start.pids.items()) for one in still_up)
+        others = (one for one in before if one.pids.items().isdisjoint(start.pids.items()))
+        up = (one for one in others if not any_between(self._ended, one.begins, start.begins))
+        servers = start.most_servers if perhaps else start.servers
+        named = bool(start.pids) and not perhaps
+        return servers > 1 or any(not (named and one.pids) or one.last_mark > start.begins for one in up)
 
     def loaded_after(self, index: int) -> bool:
         """Whether the start that wrote ``index`` had its weights loaded afterwards, whatever came of it."""
@@ -282,6 +286,10 @@ class Timeline:
     def may_name(self, name: str) -> bool:
         """Whether a name may be that of a server of the text: it is one's, or nobody names any."""
         return not name or any(not server or name in server.split("/") for server in self._marked)
+
+    def _is_doubled(self, index: int) -> bool:
+        """Whether a line is the one above it once more: two collectors, or two handlers, wrote both."""
+        return index > 0 and body_of(self._lines[index]) == body_of(self._lines[index - 1])
 
     def _start_for(self, mark: PhaseMark) -> Start:
         server = self.server(mark.index)

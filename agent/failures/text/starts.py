@@ -46,6 +46,7 @@ class Start:
     tokens_by: dict[int | None, int] = field(default_factory=dict)
     highest_rank: int = 0
     banners: dict[str, int] = field(default_factory=dict)
+    engines: int = 0
 
     def add(self, mark: PhaseMark, rank: int | None) -> None:
         """Take in a mark of this start; ``rank`` is the number of the engine that wrote it."""
@@ -71,13 +72,21 @@ class Start:
         if mark.proof is Proof.TOKENS:
             self.tokens_by[rank] = mark.index
 
-    def announce(self, words: str) -> None:
-        """Take in what a server says once when it begins, without its time."""
-        self.banners[words] = self.banners.get(words, 0) + 1
+    def announce(self, mark: PhaseMark, words: str) -> None:
+        """Take in what a server, or its engine, says once when it begins, without its time."""
+        if mark.proof is Proof.NEW_START:
+            self.banners[words] = self.banners.get(words, 0) + 1
+        else:
+            self.engines += 1
 
     @property
     def servers(self) -> int:
-        """How many servers began here at once: so many times the same words of a beginning stand."""
+        """How many servers began here at once, as far as their engines say: of one the banner may stand twice."""
+        return min(self.most_servers, self.engines or self.most_servers)
+
+    @property
+    def most_servers(self) -> int:
+        """How many servers may have begun here at once: so many times the same words of a beginning stand."""
         return max(self.banners.values(), default=1)
 
     @property

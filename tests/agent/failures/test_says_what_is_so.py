@@ -133,13 +133,33 @@ def test_of_two_unnamed_servers_that_are_up_neither_saves_the_other(matcher: Mat
     one = unnamed(HEALTHY_START)
     other = [line.replace("07:08", "07:18") for line in one]
     at_once = [line for pair in zip(one, other, strict=True) for line in pair]
-    for above in ([*one, *other], at_once):
+    second_model = [line.replace("example/model", "example/other") if n % 2 else line for n, line in enumerate(at_once)]
+    for above in ([*one, *other], at_once, second_model):
         found = classify(matcher, [*above, trouble, *unnamed(TOKENS), *unnamed(ACCESS)])
         assert (found.benign, found.certain) == (False, False)
         assert classify(matcher, [*above, *unnamed(TOKENS)]).benign
     stop = "INFO:     Application shutdown complete."
     for above in (one, [*one, stop, *other], [line for line in one for _ in range(2)]):
         assert classify(matcher, [*above, trouble, *unnamed(TOKENS)]).benign
+
+
+@pytest.mark.parametrize("trouble", LOST)
+def test_a_server_whose_lines_or_banner_stand_twice_is_one_and_not_certainly(matcher: Matcher, trouble: str) -> None:
+    doubled = [
+        f"2031-05-06 07:08:09.{2 * at + more:03d} {line}" for at, line in enumerate(HEALTHY_START) for more in (0, 1)
+    ]
+    begun = [*BANNER, *(line.replace("07:08:01", "07:08:02") for line in BANNER), *ENGINE, *READY]
+    for above in (doubled, begun, unnamed(begun)):
+        assert classify(matcher, [*above, trouble, *TOKENS]).benign
+    assert not classify(matcher, [*begun, trouble, *TOKENS]).certain
+
+
+@pytest.mark.parametrize("trouble", LOST)
+def test_a_process_that_writes_no_more_when_another_began_is_no_second_server(matcher: Matcher, trouble: str) -> None:
+    later = [line.replace("pid=7)", "pid=9)").replace("pid=71)", "pid=91)") for line in [*HEALTHY_START, *TOKENS]]
+    found = classify(matcher, [*HEALTHY_START, *later[:-2], trouble, *later[-2:]])
+    assert (found.benign, found.certain) == (True, False)
+    assert not classify(matcher, [*HEALTHY_START, *later[:-2], *TOKENS, trouble, *later[-2:]]).benign
 
 
 SYSTEMD = "Nov 26 10:00:00 lamp-1 systemd[1]: "
