@@ -2,14 +2,16 @@
 
 import re
 
-_NUMBER = r"(?!(?:143|130|15|0)\b)(?:-\d{1,10}|\d{1,2}|1\d\d|255)\b|SIG(?!TERM|INT|HUP)[A-Z]{3,5}\b"
+_NUMBER = r"(?!(?:143|130|15|0)\b)(?:-\d{1,10}|\d{1,2}|1\d\d|255)\b(?! of\b)|SIG(?!TERM|INT|HUP)[A-Z]{3,5}\b"
 _ENDED = re.compile(
     r"\b(?:[Ee]xit(?:ed|s)?|terminated|ended|died|stopped|killed|failed|failure)\b.{0,60}"
     rf"\b(?:status|code|Code|signal|sig|rc|exitcode)\b[^\w-]{{0,12}}(?:is |was |of )?(?:{_NUMBER})"
     rf"|\b(?:status|code|signal) \[(?:{_NUMBER})\]|\bwith signal '?SIG(?!TERM|INT|HUP)"
     r"|\bexited (?:abnormally|unexpectedly)\b|\babnormal (?:code|exit)\b|\(core dumped\)"
-    r"|\b(?:[Ee]xited|Restarting) \((?!(?:0|143|130)\))\d{1,3}\)|\bFATAL state\b|\bis not running\b|\bnot expected\)"
+    r"|\b(?:[Ee]xited|Restarting) \((?!(?:0|143|130)\))\d{1,3}\)|\bFATAL state\b|\bnot expected\)"
     r"|\b0/[1-9]\d?\s{1,12}(?:Init:)?(?:Error|Evicted|[A-Z][A-Za-z]{0,40}(?:Error|Unknown)|Unknown)\s"
+    r"|\b(?:process|container|service|server|engine) is not running\b"
+    rf"|(?:^|\s)\+{{1,4}} exit (?:{_NUMBER})\s*$"
     r"|\] Error [1-9]\d{0,2}\s*$"
     r"|\b(?:[Cc]ontainer|[Rr]unner|[Ii]nstance|[Ww]orker) (?:terminated|crashed|died)\b"
     r"|\bprocess \[\d{1,10}\] died\b|\bSignal \((?!15\)|2\))\d{1,2}\) received|<defunct>\s*$|\bPowering off\b"
@@ -25,8 +27,8 @@ _OF_COMPOSE = re.compile(r"\s*(?P<name>[\w.-]{1,120}) exited with code (?!(?:143
 
 
 def says_it_ended(line: str) -> bool:
-    """Whether a line says that a process ended otherwise than in order, or does not run."""
-    return _ENDED.search(line[:2000]) is not None
+    """Whether a line says that a process ended otherwise than in order, or does not run, and not how it goes on."""
+    return _ENDED.search(line[:2000]) is not None and "falling back" not in line
 
 
 def ended_with_none(line: str) -> str | None:

@@ -39,9 +39,21 @@ ENDS = [
     "root  42  0.0  0.0      0     0 ?  Z  10:00 0:00 [python3] <defunct>",
     "Scheduled event: Preempt for VM lamp-1",
     "Nov 26 10:00:00 lamp-1 systemd-shutdown[1]: Powering off.",
+    "+ exit 137",
+    "+ exit 1",
     "Nov 26 10:00:00 lamp-1 systemd[1]: vllm.service: Deactivated successfully.",
 ]
 IN_ORDER = [
+    "vllm: exited with status 143",
+    "vllm: exited with status 130",
+    'a1b2c3   lamp   "lamp"   2 minutes ago   Restarting (143) 9 seconds ago   lamp',
+    "Main child exited normally with code: 130",
+    "job exited with status 10 of 10 ok",
+    "Ray is not running, using multiprocessing backend",
+    "vLLM is not running in eager mode",
+    "WARNING 05-06 07:08:09 [lamp.py:3] Triton is not running on this platform",
+    "INFO 05-06 07:08:09 [lamp.py:3] Retrieval failed with status 12, falling back",
+    "+ exit 0",
     "vllm: exited with status 0",
     'a1b2c3   lamp   "lamp"   2 minutes ago   Exited (0) 9 seconds ago   lamp',
     'a1b2c3   lamp   "lamp"   2 minutes ago   Exited (143) 9 seconds ago   lamp',
@@ -122,3 +134,22 @@ def test_a_segmentation_fault_in_any_spelling_is_not_certain(matcher: Matcher) -
         "llm-7d9f8b6c5-abcd4   0/1     CreateContainerError     0   4m",
     ):
         assert not matcher.classify(said, whole_log=True, platform=None).certain
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "lamp: exited with status 1",
+        "PM2        | App [lamp:0] exited with code [1] via signal [SIGINT]",
+        "lamp-a-x2x9k   0/1     Error   0   4m\nvllm-0   1/1     Running   0   4m",
+    ],
+)
+def test_whose_end_it_is_that_nobody_names_is_not_known(matcher: Matcher, end: str) -> None:
+    """Another program's end above a start is over; below a server that is up it is a doubt, and no dead engine."""
+    assert matcher.classify("\n".join([*HEALTHY_START, end]), whole_log=True, platform=None).class_ == "unknown"
+    assert is_benign(matcher, [end, *HEALTHY_START])
+
+
+@pytest.mark.parametrize("kind", ["type: OutOfMemoryError", "exc: type: OutOfMemoryError, text: lamp"])
+def test_an_exception_that_is_only_named_does_not_say_whose_memory(matcher: Matcher, kind: str) -> None:
+    assert not matcher.classify(kind, whole_log=True, platform=None).certain
