@@ -63,8 +63,9 @@ quick: install ## While editing: unit tests and the rules of the tree, of long t
 		tests/agent tests/architecture tests/tools tests/test_outside.py
 
 test: ## Everything that CI runs (without CI=true: samples, and the journeys of each rig)
-	@$(MAKE) -s -j2 bytecode tools
-	@said=$$(mktemp); $(MAKE) -s check clients stranger -k >$$said 2>&1 & checks=$$!; trap 'kill $$checks; rm -f $$said' INT TERM; \
+	@said=$$(mktemp); trap 'kill $$tools $$checks 2>/dev/null; rm -f $$said' INT TERM; \
+		$(MAKE) -s tools & tools=$$!; $(MAKE) -s install || { kill $$tools; rm -f $$said; exit 1; }; \
+		$(MAKE) -s check clients stranger -k >$$said 2>&1 & checks=$$!; $(MAKE) -s bytecode; wait $$tools; \
 		$(MAKE) -s unit; tests=$$?; wait $$checks; checked=$$?; cat $$said; rm -f $$said; exit $$((tests | checked))
 	@echo "== all checks passed =="
 
