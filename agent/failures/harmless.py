@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from agent.failures.finding import MAX_EVIDENCE_CHARS, EvidenceLine, Finding
 from agent.failures.recovered import end_of_traceback, is_calmed, is_queue, is_stopped
 from agent.failures.signature import FailureClass, Proof, Role, Sighting
+from agent.failures.text.answers import Answers
 from agent.failures.text.ends import container_that_ended, ended_with_none, says_it_ended
 from agent.failures.text.log_text import is_bare, only_info, warns_of_failure
 from agent.failures.text.no_evidence import GOES_ON
@@ -47,6 +48,8 @@ def harmless(
     doubt = doubt or any(is_waiting(lines[s.index]) for s in survived) or any(NODE_LOST in line for line in lines)
     over = (s.index for s in sightings if s.signature.role in {Role.CAUSE, Role.CONSEQUENCE})
     doubt = doubt or any(timeline.may_be_of_two(index, perhaps=True) for index in over)
+    answers = Answers(lines, timeline)
+    doubt = doubt or any(s.signature.passing and answers.given_later(s.index) for s in sightings)
     doubt = doubt or timeline.last_phase in STARTING or _ends_unknown(lines, sightings)
     doubt = doubt or (not timeline.is_progress and any(s.signature.proof is Proof.STARTED for s in sightings))
     doubt = doubt or Queues([], [], lines, timeline).doubts_one_server
@@ -73,15 +76,17 @@ def ends_dead(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Tim
     """
     said = [s for s in sightings if s.signature.role is not Role.HINT]
     notes = {s.index for s in said if s.signature.role is Role.BENIGN or s.signature.proof is Proof.ANSWERS}
-    works = max((s.index for s in said if s.index not in notes), default=-1)
-    last = range(works + 1, len(lines))
-    if any(at not in notes and says_it_ended(lines[at]) and not is_stopped(lines, at, timeline) for at in last):
+    works = {timeline.server(at): at for at in sorted(s.index for s in said if s.index not in notes)}
+    last = max(works.values(), default=-1)
+    below = (at for at in range(min(works.values(), default=-1) + 1, len(lines)) if at not in notes)
+    ends = (at for at in below if says_it_ended(lines[at]) and works.get(timeline.server(at), last) < at)
+    if any(not is_stopped(lines, at, timeline) for at in ends):
         return True
     if any(timeline.is_last_of(container_that_ended(line), at) for at, line in enumerate(lines)):
         return True
     if timeline.last_phase not in {*UP, *STARTING} or timeline.ended_after_last_mark:
         return False
-    return any(_is_servers_end(lines, at, timeline) for at in range(max(works, 0), len(lines)))
+    return any(_is_servers_end(lines, at, timeline) for at in range(max(last, 0), len(lines)))
 
 
 def _is_servers_end(lines: Sequence[str], index: int, timeline: Timeline) -> bool:

@@ -19,6 +19,12 @@ _ENDED = re.compile(
     r"|\b(?:malloc|realloc|free|munmap_chunk|malloc_consolidate)\(\): |^(?:corrupted (?:size|double)|npm ERR!)"
 )
 """Its number is none of a success, nor of what whoever stops a server sends."""
+_WORDS = (
+    *("xit", "terminated", "ended", "died", "stopped", "killed", "fail", "crashed", "status [", "code [", "signal"),
+    *("core dumped", "abnormal", "Restarting (", "FATAL state", "not running", "not expected)", "0/", "] Error"),
+    *("Signal (", "<defunct>", "Powering off", "target System", "Preempt for", "(): ", "corrupted ", "npm ERR!"),
+)
+"""Most lines hold none of these: told for little."""
 _WITH_NONE = re.compile(
     r"(?:(?P<name>[\w.-]{1,120}) exited with code 0|Container called exit\(0\)"
     r"|\.service: Deactivated successfully)(?!\d)"
@@ -28,7 +34,9 @@ _OF_COMPOSE = re.compile(r"\s*(?P<name>[\w.-]{1,120}) exited with code (?!(?:143
 
 def says_it_ended(line: str) -> bool:
     """Whether a line says that a process ended otherwise than in order, or does not run, and not how it goes on."""
-    return _ENDED.search(line[:2000]) is not None and "falling back" not in line
+    if "falling back" in line or not any(word in line for word in _WORDS):
+        return False
+    return _ENDED.search(line[:2000]) is not None
 
 
 def ended_with_none(line: str) -> str | None:

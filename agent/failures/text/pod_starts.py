@@ -45,7 +45,7 @@ _OLDEST = 10**12
 
 
 NODE_LOST = "NodeNotReady"
-EVICTION = "TaintManagerEviction"
+EVICTION = "Evict"
 _NODE = re.compile(r"\bNode (?P<name>\S{1,253}) status is now: (?P<is>\w{1,40})")
 
 

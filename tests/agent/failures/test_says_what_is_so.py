@@ -205,8 +205,9 @@ def test_a_node_that_is_ready_again_is_not_lost(matcher: Matcher) -> None:
     found = classify(matcher, [*HEALTHY_START, lost, back, *TOKENS])
     assert (found.benign, found.certain) == (True, False)
     evicted = "Normal  TaintManagerEviction  1m  taint-eviction-controller  Marking for deletion Pod default/lamp-0"
+    pod_gone = "Normal  Evicted  1m  taint-eviction-controller  Pod lamp-0 leaves the node"
     for below in (
-        *([], [back.replace("lamp-1", "lamp-2")], [back.replace("1m", "5m")], [evicted, back]),
+        *([], [back.replace("lamp-1", "lamp-2")], [back.replace("1m", "5m")], [evicted, back], [pod_gone, back]),
         ["autoscaler: still waiting for NodeReady of lamp-1"],
         ["condition NodeReady=False for lamp-1"],
     ):
@@ -256,6 +257,13 @@ def test_what_another_server_answers_does_not_end_a_500(matcher: Matcher, one: s
         assert classify(matcher, [*above, *failed, *served]).class_ == "engine_dead"
         mixed = [line for line in failed for line in (line, *served)]
         assert classify(matcher, [*above, *mixed]).class_ == "engine_dead"
+
+
+def test_a_500_that_is_answered_later_is_not_certainly_over(matcher: Matcher) -> None:
+    """A gateway answers for several servers."""
+    served = [f"lamp-2  | {line}" for line in HEALTHY_START]
+    found = classify(matcher, [*[f"nginx-1  | {ANSWERED_500}"] * 9, f"nginx-1  | {ANSWERED_200}", *served])
+    assert not found.certain
 
 
 def test_what_the_next_start_answers_does_not_end_a_500(matcher: Matcher) -> None:

@@ -94,6 +94,13 @@ def test_notes_and_probes_below_an_end_do_not_hide_it(matcher: Matcher, end: str
     assert not is_benign(matcher, [*HEALTHY_START, end, last])
 
 
+@pytest.mark.parametrize("end", ["'vllm' process is not running", "make: *** [Makefile:5: serve] Error 137"])
+def test_what_another_server_does_below_an_end_does_not_hide_it(matcher: Matcher, end: str) -> None:
+    own = [f"vllm-1  | {line}" for line in HEALTHY_START]
+    assert not is_benign(matcher, [*own, f"vllm-1  | {end}", *(f"vllm-2  | {line}" for line in HEALTHY_START)])
+    assert is_benign(matcher, [*own, f"vllm-1  | {end}", *(f"vllm-1  | {line}" for line in TOKENS)])
+
+
 def test_a_server_that_works_below_an_end_did_not_end(matcher: Matcher) -> None:
     assert is_benign(matcher, [*HEALTHY_START, "make: *** [Makefile:5: smoke] Error 1", LEAKED, *TOKENS])
 
