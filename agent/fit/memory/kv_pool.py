@@ -12,6 +12,7 @@ from agent.fit.needs import Needs
 from agent.fit.version_rules import VersionRules
 
 _ALIGNED_FROM = (0, 30)
+_CHECKS_GIVEN_BLOCKS_FROM = (0, 21)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,12 +20,12 @@ class Pool:
     """The figures of one pool, as the version prints them.
 
     Attributes:
-        kv_bytes: "Available KV cache memory", never under 0.
+        kv_bytes: What the blocks take; without given ones "Available KV cache memory", never under 0.
         blocks: Blocks in it.
         per_request: Blocks of one request of full length.
         bytes_per_request: The same in bytes.
         demand_bytes: What must find room: one request of full length, or the user's needs if they are more.
-        usable: Bytes the one-request check counts with.
+        usable: Bytes the one-request check counts with: until 0.20 those that were profiled, even where blocks are given.
         tokens: Printed "KV cache size".
         capacity: Distinct tokens that can be held.
         concurrency: Requests of full length, (low, best, high).
@@ -59,18 +60,22 @@ def fill_pool(
         needs: Context and users the server must hold.
 
     Source: get_kv_cache_config_from_groups, get_max_concurrency_for_kv_cache_config and
-    _check_enough_kv_cache_memory in vllm/v1/core/kv_cache_utils.py, version 0.32.0, read 2026-11-21.
+    _check_enough_kv_cache_memory in vllm/v1/core/kv_cache_utils.py, version 0.32.0, read 2026-11-21; get_kv_cache_configs
+    of 0.20.0, 0.21.0, 0.22.0 and 0.30.0, read 2026-11-26.
     """
     layout = layout.with_encoder(run.max_num_batched_tokens)
     one = layout.bytes_per_block
     given = flags.num_gpu_blocks_override
     held = Bounds.exactly(given * one) if given else kv_bytes.at_least(0)
     blocks = Bounds(low=held.low // one, best=held.best // one, high=held.high // one)
+    checked = kv_bytes.at_least(0) if given and rules.numbers < _CHECKS_GIVEN_BLOCKS_FROM else held
     reserved = one if rules.reserves_null_block else 0
     flight = run.batches_in_flight * run.max_num_batched_tokens
     claims = layout.claims(flight, spare_states(flags, rules), keeps_states=_keeps_states(layout, flags, rules))
-    longest = claims.longest(max(0, held.best - reserved) // one, run.max_model_len)
-    length = max(1, longest) if run.auto_length else run.max_model_len
+    starts, served = (
+        claims.longest(max(0, pool.best - reserved) // one, run.max_model_len) for pool in (checked, held)
+    )
+    length = max(1, starts) if run.auto_length else run.max_model_len
     need = claims.blocks(length)
 
     wanted = claims.blocks(needs.context_tokens or length) * needs.users
@@ -90,11 +95,11 @@ def fill_pool(
         per_request=need,
         bytes_per_request=need * one,
         demand_bytes=max(need, wanted) * one,
-        usable=held - Bounds.exactly(reserved),
+        usable=checked - Bounds.exactly(reserved),
         tokens=Bounds(low=tokens(blocks.low), best=tokens(blocks.best), high=tokens(blocks.high)),
         capacity=Bounds(low=capacity(blocks.low), best=capacity(blocks.best), high=capacity(blocks.high)),
         concurrency=(blocks.low / need, blocks.best / need, blocks.high / need),
-        longest=longest,
+        longest=min(starts, served),
         length=length,
     )
 

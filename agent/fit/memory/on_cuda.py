@@ -56,7 +56,6 @@ _paging = attrgetter(*_PAGING)
 _REMEMBERED = 64
 """Layouts kept in memory, each of one checkpoint with one set of flags that lay its cache out."""
 
-_TAKES_BLOCKS_FROM = (0, 21)
 _LAYERWISE_FROM, _AT_ONCE = (0, 18), 4
 """From when weights are quantised module by module, and layers that may be in 16 bits meanwhile: files split some."""
 
@@ -126,13 +125,13 @@ def predict_on_cuda(
     layout = _layout(model, _paging(flags), rules, draft)
     pool = fill_pool(layout, terms.pool, flags, rules, run=run, needs=needs)
     profiled = _blocks_of_graph_profile(model, accelerator, rules, run) * layout.bytes_per_block
-    steps = _steps(terms, pool, flags, rules, auto=run.auto_length, graph_profile=profiled)
+    steps = _steps(terms, pool, flags, auto=run.auto_length, graph_profile=profiled)
     outcome = decide([*steps, *_states(layout, pool, flags, rules, run)], verdict)
     return FitReport(
         fits=outcome.fits,
         reason=outcome.reason,
         weights_bytes=terms.weights,
-        kv_cache_bytes=terms.pool.at_least(0),
+        kv_cache_bytes=pool.kv_bytes,
         kv_bytes_per_request=Bounds.exactly(pool.bytes_per_request),
         num_gpu_blocks=pool.blocks,
         kv_block_tokens=layout.min_block_tokens,
@@ -300,16 +299,9 @@ def _keeps_flash_2_buffers(model: ModelFacts, accelerator: AcceleratorFacts, rul
     return major == 8 and model.family != "gemma-4" and rules.flash_2_graph_buffers
 
 
-def _steps(
-    terms: Terms, pool: Pool, flags: Flags, rules: VersionRules, *, auto: bool, graph_profile: int
-) -> list[Step]:
-    """The steps of start-up in their order.
-
-    Until 0.20 the profiled pool is asked for one request even where the blocks are given. Source: get_kv_cache_configs
-    in vllm/v1/core/kv_cache_utils.py of 0.20.0, 0.21.0, 0.22.0 and 0.30.0, read 2026-11-26.
-    """
+def _steps(terms: Terms, pool: Pool, flags: Flags, *, auto: bool, graph_profile: int) -> list[Step]:
+    """The steps of start-up in their order."""
     t, blocks_given = terms, flags.num_gpu_blocks_override is not None
-    usable = t.pool if blocks_given and rules.numbers < _TAKES_BLOCKS_FROM else pool.usable
     loading = independent_sum((t.weights, t.transient, t.context))
     profiling = independent_sum((t.weights, t.activations, t.non_torch, t.context))
     asking = Step(reason=FitReason.FREE_MEMORY, need=t.budget, margin=_unasked(t) - t.context)
@@ -325,8 +317,19 @@ def _steps(
         steps.append(Step(reason=FitReason.NO_KV, need=need, margin=t.pool - Bounds.exactly(1)))
     if not auto or not pool.longest or pool.demand_bytes > pool.bytes_per_request:
         demand = Bounds.exactly(pool.demand_bytes)
-        steps.append(Step(reason=FitReason.ONE_REQUEST, need=demand, margin=usable - demand))
-    return [*steps, _capture(t, pool.kv_bytes.best if blocks_given else t.given_pool)]
+        steps.append(Step(reason=FitReason.ONE_REQUEST, need=demand, margin=pool.usable - demand))
+    return [*steps, *_given_blocks(pool), _capture(t, pool.kv_bytes.best if blocks_given else t.given_pool)]
+
+
+def _given_blocks(pool: Pool) -> list[Step]:
+    """Given blocks that were not asked for a whole request may hold less: it starts, and never schedules one."""
+    if pool.kv_bytes.best >= pool.demand_bytes or pool.usable.best < pool.demand_bytes:
+        return []
+    demand = Bounds.exactly(pool.demand_bytes)
+    wanted, missing = pool.demand_bytes > pool.bytes_per_request, pool.kv_bytes.best - pool.demand_bytes
+    margin = Bounds(low=missing, best=missing if wanted else 0, high=missing if wanted else 0)
+    told = f"the given blocks hold {pool.tokens.best:,} tokens: it starts, and a longer request is never scheduled"
+    return [Step(reason=FitReason.ONE_REQUEST, need=demand, margin=margin, told=told)]
 
 
 def _states(layout: KvLayout, pool: Pool, flags: Flags, rules: VersionRules, run: Effective) -> list[Step]:

@@ -354,3 +354,32 @@ def test_a_step_of_experts_holds_each_token_once_for_every_expert_it_visits(ask)
     }
     assert took["0.20.0", 65536] - took["0.20.0", 8192] == pytest.approx(8.7, rel=0.08)
     assert took["0.16.0", 65536] < 3
+
+
+GIVEN_BLOCKS = "--gpu-memory-utilization 0.9 --num-gpu-blocks-override"
+
+
+@pytest.mark.parametrize(
+    ("flags", "vllm", "fits", "longest"),
+    [
+        ("2700 --max-model-len 32768 --max-num-seqs 16", "0.21.0", None, 32768),
+        ("2300 --kv-cache-memory-bytes 2G --max-model-len 16384", "0.20.0", False, 14544),
+        ("500 --max-model-len 16384", "0.20.0", None, 8000),
+        ("500 --max-model-len 16384", "0.21.0", False, 7984),
+        ("1000 --max-model-len 8192", "0.20.0", True, 8192),
+    ],
+)
+def test_given_blocks_are_one_size_on_the_whole_screen(ask, flags, vllm, fits, longest):
+    """The cache is as large as its blocks, and no longer request is promised than start and blocks allow."""
+    report = ask("Qwen/Qwen3-8B", "nvidia-l4", f"{GIVEN_BLOCKS} {flags}", vllm=vllm)
+    blocks = int(flags.split()[0])
+    assert report.fits is fits
+    assert report.kv_cache_bytes.best == blocks * 16 * 36 * 2 * 8 * 128 * 2
+    assert report.estimated_max_model_len == pytest.approx(longest, abs=64)
+
+
+def test_until_0_20_a_length_that_vllm_chooses_is_the_profiled_pools(ask):
+    report = ask("Qwen/Qwen3-8B", "nvidia-l4", "--max-model-len -1 --num-gpu-blocks-override 10", vllm="0.20.0")
+    assert report.fits is None
+    assert report.max_model_len > 10_000
+    assert any("hold 160 tokens" in told for told in report.assumptions)
