@@ -237,12 +237,12 @@ def _refuse_strangers(entry: Mapping[str, Any], value: Any, more: frozenset[str]
 
 def _layer(entry: Mapping[str, Any]) -> LayerGroup:
     state = entry.get("recurrent")
-    padding = entry.get("expert_padding")
-    fields = {key: value for key, value in entry.items() if key not in {"kind", "recurrent", "expert_padding"}}
+    pairs = {key: (int(entry[key][0]), int(entry[key][1])) for key in ("expert_padding", "expert_shape") if key in entry}
+    fields = {key: value for key, value in entry.items() if key not in {"kind", "recurrent", *pairs}}
     layer = LayerGroup(
         kind=AttentionKind(entry["kind"]),
         recurrent=None if state is None else RecurrentState(**state),
-        expert_padding=None if padding is None else (int(padding[0]), int(padding[1])),
+        **pairs,
         **fields,
     )
     bounded = layer.kind in {AttentionKind.SLIDING, AttentionKind.CROSS}

@@ -86,6 +86,8 @@ class LayerGroup:
         intermediate: Width of the dense feed-forward; 0 if the layer has none.
         experts: Number of experts; 0 for a dense layer.
         expert_intermediate: Width of one expert.
+        expert_shape: (hidden, intermediate) of the experts where the counted ones stand for another shape: without a gate,
+            in a latent space.
         expert_padding: Multiples to which vLLM pads an expert's (hidden, intermediate) where the kernel asks for it.
         shared_intermediate: Width of the expert that every token takes; 0 if there is none.
         active_experts: Experts that one token visits.
@@ -110,6 +112,7 @@ class LayerGroup:
     intermediate: int = 0
     experts: int = 0
     expert_intermediate: int = 0
+    expert_shape: tuple[int, int] | None = None
     expert_padding: tuple[int, int] | None = None
     shared_intermediate: int = 0
     active_experts: int = 0

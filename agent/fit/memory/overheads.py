@@ -84,13 +84,13 @@ def activation_peak(
     widest = max(
         max(
             layer.intermediate,
-            layer.active_experts * layer.expert_intermediate + layer.shared_intermediate,
+            layer.active_experts * (layer.expert_shape or (0, layer.expert_intermediate))[1] + layer.shared_intermediate,
             model.hidden,
         )
         for layer in model.layers
     )
     forward = 4 * batch * widest * 2 // flags.tp
-    routed = experts_workspace(model, flags, batch, rules)
+    routed = experts_workspace(model, flags, batch * replicas(model, flags), rules)
     gathered = (replicas(model, flags) - 1) * forward
     if rules.is_v0:
         return profile_peak(forward, min(run.max_num_seqs, batch) * model.vocab, flags, rules)
@@ -118,16 +118,24 @@ def experts_workspace(model: ModelFacts, flags: Flags, batch: int, rules: Versio
     ranks split the inner layer alone, and not even that where they hold whole experts. Before 0.18 a step went through
     in chunks. Qwen3 235B-A22B as FP8 over four H100: 8.7 GiB more for 65,536 tokens than for 8,192 (0.20.0).
 
-    Source: TritonExperts.workspace_shapes in vllm/model_executor/layers/fused_moe of 0.20.0 and 0.33.0, and
-    VLLM_FUSED_MOE_CHUNK_SIZE in vllm/envs.py of 0.10.0 to 0.18.0, read 2026-11-26.
+    Args:
+        model: Its experts, and how wide they are where the counted ones stand for another shape.
+        flags: How ranks split them.
+        batch: Tokens of one step over all replicas, which are gathered before experts are chosen.
+        rules: Whether a step goes through in chunks.
+
+    Source: TritonExperts.workspace_shapes in vllm/model_executor/layers/fused_moe of 0.20.0 and 0.33.0, the dispatch in
+    prepare_finalize/naive_dp_ep.py there (0.16.0: prepare_finalize.py), and VLLM_FUSED_MOE_CHUNK_SIZE in vllm/envs.py of
+    0.10.0 to 0.18.0, read 2026-11-26.
     """
     if rules.numbers < _WHOLE_STEP_FROM:
         batch = min(batch, _CHUNK if rules.numbers >= _SMALL_CHUNK_FROM else 4 * _CHUNK)
     most = 0
     for layer in model.layers:
         if layer.experts:
-            inner = layer.expert_intermediate // (1 if flags.enable_expert_parallel else flags.tp)
-            buffers = max(inner, model.hidden) + max(2 * inner, model.hidden)
+            hidden, whole = layer.expert_shape or (model.hidden, layer.expert_intermediate)
+            inner = whole // (1 if flags.enable_expert_parallel else flags.tp)
+            buffers = max(inner, hidden) + max(2 * inner, hidden)
             most = max(most, layer.active_experts * buffers + 3 * model.hidden)
     return 2 * batch * most
 

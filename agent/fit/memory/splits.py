@@ -68,7 +68,7 @@ def _unsplit(model: ModelFacts, flags: Flags) -> Iterator[str]:
         width = layer.intermediate
         if width % _WHOLE_WIDTH == 0 and width % flags.tp and width * 3 // 2 % flags.tp:
             yield f"layers {width:,} wide must be divisible by it"
-        inner, ranks = layer.expert_intermediate, _ranks_of_experts(layer, flags)
+        inner, ranks = (layer.expert_shape or (0, layer.expert_intermediate))[1], _ranks_of_experts(layer, flags)
         if inner % _WHOLE_WIDTH == 0 and inner % ranks:
             yield f"experts {inner:,} wide must be divisible by {ranks} ranks, unless --enable-expert-parallel is given"
 

@@ -9,6 +9,7 @@ from agent.fit.memory.overheads import (
     activation_peak,
     descriptor_memory,
     draft_allowance,
+    experts_workspace,
     graph_estimate,
     graph_memory,
     non_torch,
@@ -252,3 +253,31 @@ def test_replicas_meet_at_the_experts_that_they_share(ask):
         "deepseek-ai/DeepSeek-R1", "nvidia-h200", f"{large} --all2all-backend deepep_low_latency", vllm="0.27", count=8
     )
     assert deep.fits is None
+
+
+@pytest.mark.parametrize("vllm", ["0.20.0", "0.33.0"])
+def test_experts_work_on_the_gathered_tokens_of_all_replicas(ask, vllm):
+    """All ranks' tokens are gathered before experts are chosen: two buffers of 32 GiB for 16 x 65,536 of them."""
+    flags = (
+        "--data-parallel-size 16 --enable-expert-parallel --max-num-batched-tokens 65536 --max-model-len 131072 "
+        "--max-num-seqs 64 --gpu-memory-utilization 0.92"
+    )
+    model = "Qwen/Qwen3-30B-A3B-Instruct-2507"
+    report = ask(model, "nvidia-h100-80gb", flags, vllm=vllm, count=16)
+    assert report.fits is not True
+    assert report.overheads.activations.high > 64 * GIB
+    assert ask(model, "nvidia-h100-80gb", flags.replace("65536", "2048"), vllm=vllm, count=16).fits is True
+
+
+def test_experts_in_a_latent_space_work_as_wide_as_it_is(catalogue):
+    """Nemotron 3 Ultra: 22 experts of 5,120 on 2,048, which are counted as 853 of 8,192."""
+    model = catalogue.models.find("nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16")
+    found = experts_workspace(model, parse_flags("-tp 8"), 1024, catalogue.rules("0.20.0"))
+    assert found == 2 * 1024 * (22 * (2048 + 2048) + 3 * 8192)
+
+
+@pytest.mark.parametrize("stored", ["NVFP4", "FP8"])
+def test_a_cache_of_8_bits_that_the_config_asks_for_is_taken(ask, stored):
+    model = f"nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-{stored}"
+    report = ask(model, "nvidia-b200", "-tp 8 --max-model-len 8192 --max-num-seqs 16", vllm="0.20.0")
+    assert any("the KV cache is fp8" in told for told in report.assumptions)
