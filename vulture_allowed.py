@@ -63,7 +63,6 @@ _.has_bias
 _.kv_block_tokens
 _.kv_blocks_per_request
 _.data_bytes
-_.disable_chunked_mm_input
 _.wanted_s
 
 # called by http.server and tokenizers

@@ -237,18 +237,23 @@ def _refuse_strangers(entry: Mapping[str, Any], value: Any, more: frozenset[str]
 
 def _layer(entry: Mapping[str, Any]) -> LayerGroup:
     state = entry.get("recurrent")
-    pairs = {key: (int(entry[key][0]), int(entry[key][1])) for key in ("expert_padding", "expert_shape") if key in entry}
+    pairs = {"expert_padding", "expert_shape"}
     fields = {key: value for key, value in entry.items() if key not in {"kind", "recurrent", *pairs}}
     layer = LayerGroup(
         kind=AttentionKind(entry["kind"]),
         recurrent=None if state is None else RecurrentState(**state),
-        **pairs,
+        expert_padding=_pair(entry.get("expert_padding")),
+        expert_shape=_pair(entry.get("expert_shape")),
         **fields,
     )
     bounded = layer.kind in {AttentionKind.SLIDING, AttentionKind.CROSS}
     if layer.count <= 0 or bounded != (layer.window_tokens is not None):
         raise ValueError(f"layers {entry!r} need a count, and a window exactly when they slide or cross")
     return layer
+
+
+def _pair(values: Any) -> tuple[int, int] | None:
+    return None if values is None else (int(values[0]), int(values[1]))
 
 
 def _stored(entry: Mapping[str, Any], schemes: Mapping[str, QuantFacts]) -> QuantFacts:

@@ -86,8 +86,8 @@ class LayerGroup:
         intermediate: Width of the dense feed-forward; 0 if the layer has none.
         experts: Number of experts; 0 for a dense layer.
         expert_intermediate: Width of one expert.
-        expert_shape: (hidden, intermediate) of the experts where the counted ones stand for another shape: without a gate,
-            in a latent space.
+        expert_shape: (hidden, intermediate) of the experts where the counted ones stand for another shape: without a
+            gate, in a latent space.
         expert_padding: Multiples to which vLLM pads an expert's (hidden, intermediate) where the kernel asks for it.
         shared_intermediate: Width of the expert that every token takes; 0 if there is none.
         active_experts: Experts that one token visits.

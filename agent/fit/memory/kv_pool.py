@@ -25,7 +25,7 @@ class Pool:
         per_request: Blocks of one request of full length.
         bytes_per_request: The same in bytes.
         demand_bytes: What must find room: one request of full length, or the user's needs if they are more.
-        usable: Bytes the one-request check counts with: until 0.20 those that were profiled, even where blocks are given.
+        usable: Bytes the one-request check counts with: until 0.20 the profiled ones, even where blocks are given.
         tokens: Printed "KV cache size".
         capacity: Distinct tokens that can be held.
         concurrency: Requests of full length, (low, best, high).
@@ -60,8 +60,8 @@ def fill_pool(
         needs: Context and users the server must hold.
 
     Source: get_kv_cache_config_from_groups, get_max_concurrency_for_kv_cache_config and
-    _check_enough_kv_cache_memory in vllm/v1/core/kv_cache_utils.py, version 0.32.0, read 2026-11-21; get_kv_cache_configs
-    of 0.20.0, 0.21.0, 0.22.0 and 0.30.0, read 2026-11-26.
+    _check_enough_kv_cache_memory in vllm/v1/core/kv_cache_utils.py, version 0.32.0, read 2026-11-21;
+    get_kv_cache_configs of 0.20.0, 0.21.0, 0.22.0 and 0.30.0, read 2026-11-26.
     """
     layout = layout.with_encoder(run.max_num_batched_tokens)
     one = layout.bytes_per_block
@@ -110,14 +110,15 @@ def spare_states(flags: Flags, rules: VersionRules) -> int:
     Source: vllm/v1/kv_cache_interface.py MambaSpec.max_memory_usage_bytes, version 0.32.0, read 2026-11-21.
     """
     guessed = flags.speculative_config.tokens if flags.speculative_config else 0
-    return int(_caches_prefixes(flags, rules) and rules.aligns_recurrent_prefixes) + guessed
+    return int(caches_prefixes(flags, rules) and rules.aligns_recurrent_prefixes) + guessed
 
 
 def _keeps_states(layout: KvLayout, flags: Flags, rules: VersionRules) -> bool:
     """Mamba 2 with prefix caching, until 0.30.0 printed that 3,798 blocks hold 237.4 requests of 16 (32,768 tokens)."""
     asked = rules.keeps_mamba2_states and rules.numbers < _ALIGNED_FROM
-    return layout.is_mamba2 and asked and _caches_prefixes(flags, rules)
+    return layout.is_mamba2 and asked and caches_prefixes(flags, rules)
 
 
-def _caches_prefixes(flags: Flags, rules: VersionRules) -> bool:
+def caches_prefixes(flags: Flags, rules: VersionRules) -> bool:
+    """Whether prefixes of recurrent layers are cached, by flag or by the version's default."""
     return rules.caches_recurrent_prefixes if flags.enable_prefix_caching is None else flags.enable_prefix_caching

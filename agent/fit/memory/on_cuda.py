@@ -35,16 +35,14 @@ from agent.fit.memory.overheads import (
     sampler_warm_up,
     whole_video,
 )
+from agent.fit.memory.state_blocks import blocks_for_states, refused_alignment
 from agent.fit.memory.support import Verdict
 from agent.fit.memory.turboquant import workspace
 from agent.fit.memory.weights import WeightPlan, plan_weights
-from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, AttentionKind, ModelFacts
+from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts
 from agent.fit.needs import Needs
 from agent.fit.report import FitReason, FitReport, Overheads
 from agent.fit.version_rules import VersionRules
-
-_WHOLE_STEPS = frozenset({"FULL", "FULL_DECODE_ONLY"})
-"""Modes of graphs that no level of optimisation gives up."""
 
 _PAGING = (
     "tensor_parallel_size", "pipeline_parallel_size", "kv_cache_dtype", "mamba_ssm_cache_dtype", "block_size",
@@ -126,7 +124,9 @@ def predict_on_cuda(
     pool = fill_pool(layout, terms.pool, flags, rules, run=run, needs=needs)
     profiled = _blocks_of_graph_profile(model, accelerator, rules, run) * layout.bytes_per_block
     steps = _steps(terms, pool, flags, auto=run.auto_length, graph_profile=profiled)
-    outcome = decide([*steps, *_states(layout, pool, flags, rules, run)], verdict)
+    refused = refused_alignment(model, layout, flags, rules, run)
+    verdict = replace(verdict, flag_refusals=(*verdict.flag_refusals, *refused))
+    outcome = decide([*steps, *blocks_for_states(layout, pool, flags, rules, run)], verdict)
     return FitReport(
         fits=outcome.fits,
         reason=outcome.reason,
@@ -330,30 +330,6 @@ def _given_blocks(pool: Pool) -> list[Step]:
     margin = Bounds(low=missing, best=missing if wanted else 0, high=missing if wanted else 0)
     told = f"the given blocks hold {pool.tokens.best:,} tokens: it starts, and a longer request is never scheduled"
     return [Step(reason=FitReason.ONE_REQUEST, need=demand, margin=margin, told=told)]
-
-
-def _states(layout: KvLayout, pool: Pool, flags: Flags, rules: VersionRules, run: Effective) -> list[Step]:
-    """A block for the state of each sequence, asked for before graphs of whole steps are captured.
-
-    Guessed tokens and lower levels of optimisation may leave only graphs of parts of a step or none, which do without:
-    then it fails at one end alone, as where the versions before and after the one asked for differ.
-
-    Source: vllm/config/compilation.py resolve_cudagraph_mode_and_sizes of 0.25.1, 0.27.0, 0.30.0 and 0.33.0; 0.19.0 and
-    0.19.1 capture fewer sizes instead, and 0.23.1 printed it already; vLLM pull request 38270; for the levels
-    OPTIMIZATION_LEVEL_01 in vllm/config/vllm.py of 0.20.1 to 0.33.0, where other modes of compilation than vLLM's own
-    give up graphs that need one; read 2026-11-23.
-    """
-    recurrent = any(cache.kind is AttentionKind.RECURRENT for cache in layout.caches)
-    asked = rules.needs_block_for_state is not False and recurrent and run.captured
-    if not asked or flags.cudagraph_mode == "PIECEWISE":
-        return []
-    need = Bounds.exactly(run.max_num_seqs * layout.bytes_per_block)
-    margin = pool.kv_bytes - need
-    low_level = flags.compilation_level in {1, 2} and flags.cudagraph_mode not in _WHOLE_STEPS
-    if rules.needs_block_for_state is None or low_level or flags.speculative_config is not None:
-        margin = replace(margin, best=max(0, margin.best), high=max(0, margin.high))
-    told = f"each of max_num_seqs {run.max_num_seqs} needs a block of the KV cache for its recurrent state"
-    return [Step(reason=FitReason.GRAPH_CAPTURE, need=need, margin=margin, told=told)]
 
 
 def _unasked(t: Terms) -> Bounds:

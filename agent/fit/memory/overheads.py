@@ -84,7 +84,8 @@ def activation_peak(
     widest = max(
         max(
             layer.intermediate,
-            layer.active_experts * (layer.expert_shape or (0, layer.expert_intermediate))[1] + layer.shared_intermediate,
+            layer.active_experts * (layer.expert_shape or (0, layer.expert_intermediate))[1]
+            + layer.shared_intermediate,
             model.hidden,
         )
         for layer in model.layers
@@ -125,8 +126,8 @@ def experts_workspace(model: ModelFacts, flags: Flags, batch: int, rules: Versio
         rules: Whether a step goes through in chunks.
 
     Source: TritonExperts.workspace_shapes in vllm/model_executor/layers/fused_moe of 0.20.0 and 0.33.0, the dispatch in
-    prepare_finalize/naive_dp_ep.py there (0.16.0: prepare_finalize.py), and VLLM_FUSED_MOE_CHUNK_SIZE in vllm/envs.py of
-    0.10.0 to 0.18.0, read 2026-11-26.
+    prepare_finalize/naive_dp_ep.py there (0.16.0: prepare_finalize.py), and VLLM_FUSED_MOE_CHUNK_SIZE in vllm/envs.py
+    of 0.10.0 to 0.18.0, read 2026-11-26.
     """
     if rules.numbers < _WHOLE_STEP_FROM:
         batch = min(batch, _CHUNK if rules.numbers >= _SMALL_CHUNK_FROM else 4 * _CHUNK)
