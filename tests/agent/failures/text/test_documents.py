@@ -143,6 +143,9 @@ SHOWN = [
     "tests/test_lamp.py::test_handles[{}] PASSED",
     "When it gets a second request, the server dies with {}",
     "No retry succeeded: {}",
+    "{} (last attempt that succeeded: 07:01)",
+    "{}; attempt 2 succeeded",
+    "INFO 05-06 07:08:09 [lamp.py:3] event: '{}'",
 ]
 SAID = [
     "## ERROR: {}",
@@ -151,7 +154,6 @@ SAID = [
     "curl: (7) {}",
     "sed -i /lamp.json: {}",
     "echo ERROR: {}",
-    "{} (last attempt that succeeded: 07:01)",
     '{{"level": "error", "content": "{}"}}',
     '{{"level": "error", "msg": "lamp", "text": "{}"}}',
     '{{"severity": "ERROR", "message": "lamp", "content": "{}"}}',
