@@ -109,7 +109,7 @@ a question, and the first that had a log; of the whole logs the lines of their c
 named an error the texts are the easier ones. Composed are restarts, replicas in one stream, scale-ins, a rolling
 update, Container Apps, a spot node, logs printed newest first. Of the three ordinary ones that raised an alarm, one
 was of an event of a pull secret that nobody needed, two of probes that got no answer yet: they are over now where the
-pod's own log comes up below, or the platform calls the revision ready. The failures called harmless were a rank
+pod's own log comes up below, or Container Apps calls the same revision ready. The failures called harmless were a rank
 whose store is answered by somebody else, and a pod for which an autoscaler's own log finds no node group. One label is
 stricter than that of the same words in dev-2 (a router without workers), and counts as wrong. Wrong fixes named a
 variable of vLLM's for Ollama, and a quota for a spot node; a kernel that a build does not hold was read as a card that
