@@ -86,8 +86,8 @@ _NOT_IMPORTED = re.compile(r"\b(?:ImportError|ModuleNotFoundError): ")
 """What Python goes on without; another exception there is a trouble of the machine."""
 _HANDLER_NAME = re.compile(r"\[[\w.-]{1,40}\] ?")
 _PASSES = re.compile(
-    r"\b(?:[Rr]etr(?:y|ied|ying)|resum(?:ed|ing)|recovered|continu(?:e|ing) without|(?:attempt|try)\b.{0,20}\bsucceeded|\(expected\b|PASS(?:ED)?"
-    r"|using (?!GPU)\S{1,40} instead)\b"
+    r"\b(?:[Rr]etr(?:y|ied|ying)|resum(?:ed|ing)|recovered|continu(?:e|ing) without|\(expected\b|PASS(?:ED)?"
+    r"|(?:attempt|try)\b.{0,20}\bsucceeded|using (?!GPU)\S{1,40} instead)\b"
 )
 _COUNTED = (
     r"\b(?:errors?|failures?|count|total|so far|ecc|uncorrectable|slowdown|failed|died|crashed|killed|events?"
