@@ -122,7 +122,8 @@ certainty); 36 lose it since, short texts without a level of their own. 41 of th
 for is told or unknown since. The newest 220 phrases in sixteen lines that only show them, in a log that serves on,
 raised up to 90 alarms a line. They do so still, and where a command, a test, a counter of none or a sentence shows
 them, not with certainty: rules that left such lines out called dead servers harmless, for a launcher, an operator or a
-person reports in the same words. Left out are rule files and help texts alone, and a log in which one names a failure is `unknown`.
+person reports in the same words. Left out are rule files and help texts alone, and a log in which one names a failure
+is `unknown`.
 
 Still answered wrong: an engine that did not wake from its sleep and served again, a controller's notes in JSON, a table
 of a benchmark, a parser that only the quoted source names, a test script's list of steps, a journal of a server that
