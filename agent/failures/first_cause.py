@@ -116,7 +116,7 @@ def judge(
     if ended:
         return _ended(lines)
     open_end = bool(unresolved) or ends_in_a_guess(lines, sightings, timeline) or ends_dead(lines, sightings, timeline)
-    open_end = open_end or bool(standing(lines, named, timeline))  # nobody knows where a document ends
+    open_end = open_end or bool(named and standing(lines, named, timeline))  # nobody knows where a document ends
     calm = None if open_end else found or harmless(lines, loud, sightings, timeline, besides=besides)
     return calm or _unknown(lines)
 
