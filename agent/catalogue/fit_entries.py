@@ -203,7 +203,9 @@ def flag_versions(document: Mapping[str, Any]) -> dict[str, FlagVersions]:
             *((None, None) if start is None else (read[start - 1], read[start])),
             *((None, None) if end is None else (read[end], read[end + 1])),
         )
-    return found | {f"no-{name}": found[name] for name in document.get("switches", ()) if name in found}
+    switches = frozenset(document.get("switches", ()))
+    found |= {f"no-{name}": found[name] for name in switches if name in found}
+    return found | {f"no-{name}=": (None, None, None, None) for name in document.get("valued", ())}
 
 
 def version_from_entry(

@@ -292,6 +292,11 @@ class AcceleratorFacts:
     multiprocessors: int | None = None
 
     @property
+    def cited(self) -> str:
+        """Its source with its name and date."""
+        return f"{self.name}: {self.source} ({self.date})"
+
+    @property
     def device_bytes(self) -> Bounds:
         """Memory of a GPU or chip."""
         assert self.total_bytes is not None, f"{self.name!r} is {self.kind} and has memory of its own"

@@ -36,7 +36,8 @@ class VersionRules:
         harmless_flags: Flags known to leave device memory alone.
         flag_versions: Of flags that not every version takes: the last version read before them, the first and the last
             one with them and the first after, each as numbers; None where there is none. Of a flag with few values
-            each value has its own ("performance-mode=balanced"), and "performance-mode=" tells that no other is taken.
+            each value has its own ("performance-mode=balanced"), and "performance-mode=" tells that no other is taken;
+            "no-seed=" tells that there is no "--no-seed".
         group_padding_limit: A group of layers is padded to the largest type while that has under this many times the
             layers of the smallest; else groups are as large as the smallest type.
         equalises_pages: Pages of unequal size are made equal by longer blocks; before, such models were refused.

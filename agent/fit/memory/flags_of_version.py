@@ -29,6 +29,9 @@ _READS_LIMITS_FROM = {
 _TYPED = tuple((each.name, each.name.replace("_", "-")) for each in fields(Flags) if each.name not in _NOT_AS_WRITTEN)
 
 
+NEVER_TAKEN = "no vLLM version that was read takes"
+
+
 def missing_flags(flags: Flags, rules: VersionRules) -> tuple[str, ...]:
     """Say of each given flag whether the version asked for lacks it, or does not take its value.
 
@@ -64,12 +67,14 @@ def _given(flags: Flags) -> Iterator[tuple[str, str | None]]:
 
 def _missing(name: str, value: str | None, rules: VersionRules) -> str | None:
     spans, version = rules.flag_versions, ".".join(map(str, rules.numbers))
+    if name.startswith("no-") and f"{name}=" in spans:
+        return f"{NEVER_TAKEN} --{name}"
     if (have := _elsewhere(spans.get(name), rules)) is not None:
         return f"vLLM {version} has no --{name}; {have}"
     if value is None or f"{name}=" not in spans:
         return None
     if (span := spans.get(f"{name}={value}")) is None:
-        return f"no vLLM version that was read takes --{name} {value}"
+        return f"{NEVER_TAKEN} --{name} {value}"
     have = _elsewhere(span, rules)
     return None if have is None else f"vLLM {version} takes no --{name} {value}; {have}"
 

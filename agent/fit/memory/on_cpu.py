@@ -65,7 +65,7 @@ def predict_on_cpu(
         assumptions=assumptions_of(
             model, rules, run, flags, (*outcome.notes, *verdict.notes, _HOST), device=accelerator.name
         ),
-        sources=(*model.sources, f"{accelerator.name}: {accelerator.source} ({accelerator.date})", rules.source),
+        sources=(*model.sources, accelerator.cited, rules.source),
         max_model_len=pool.length,
         max_num_batched_tokens=run.max_num_batched_tokens,
         max_num_seqs=run.max_num_seqs,

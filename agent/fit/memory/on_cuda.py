@@ -124,9 +124,9 @@ def predict_on_cuda(
     pool = fill_pool(layout, terms.pool, flags, rules, run=run, needs=needs)
     profiled = _blocks_of_graph_profile(model, accelerator, rules, run) * layout.bytes_per_block
     steps = _steps(terms, pool, flags, auto=run.auto_length, graph_profile=profiled)
-    refused = refused_alignment(model, layout, flags, rules, run)
-    verdict = replace(verdict, flag_refusals=(*verdict.flag_refusals, *refused))
-    outcome = decide([*steps, *blocks_for_states(layout, pool, flags, rules, run)], verdict)
+    refused = (*verdict.flag_refusals, *refused_alignment(model, layout, flags, rules, run))
+    steps += blocks_for_states(layout, pool, flags, rules, run)
+    outcome = decide(steps, replace(verdict, flag_refusals=refused))
     return FitReport(
         fits=outcome.fits,
         reason=outcome.reason,
@@ -150,12 +150,7 @@ def predict_on_cuda(
         required_bytes=outcome.required,
         shortfall_bytes=outcome.shortfall,
         assumptions=assumptions_of(model, rules, run, flags, (*outcome.notes, *verdict.notes), device=accelerator.name),
-        sources=(
-            *model.sources,
-            f"{accelerator.name}: {accelerator.source} ({accelerator.date})",
-            rules.source,
-            SOURCE,
-        ),
+        sources=(*model.sources, accelerator.cited, rules.source, SOURCE),
         max_model_len=pool.length,
         max_num_batched_tokens=run.max_num_batched_tokens,
         max_num_seqs=run.max_num_seqs,

@@ -75,7 +75,7 @@ def predict_on_tpu(
         required_bytes=outcome.required,
         shortfall_bytes=outcome.shortfall,
         assumptions=assumptions_of(model, rules, run, flags, (*outcome.notes, *verdict.notes), device=accelerator.name),
-        sources=(*model.sources, f"{accelerator.name}: {accelerator.source} ({accelerator.date})", _SOURCE),
+        sources=(*model.sources, accelerator.cited, _SOURCE),
         max_model_len=run.max_model_len,
         max_num_batched_tokens=run.max_num_batched_tokens,
         max_num_seqs=run.max_num_seqs,

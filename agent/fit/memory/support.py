@@ -9,7 +9,7 @@ from agent.fit.bounds import NOTHING
 from agent.fit.flags.flags import Flags
 from agent.fit.memory import connector, held_by_loading, lora, rope_flags, turboquant
 from agent.fit.memory.batch import Effective
-from agent.fit.memory.flags_of_version import missing_flags, reads_limits
+from agent.fit.memory.flags_of_version import NEVER_TAKEN, missing_flags, reads_limits
 from agent.fit.memory.held_by_kernels import (
     beside_narrow_experts,
     graphs_of_narrow_experts,
@@ -345,6 +345,11 @@ def _counted(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rul
     return rules.harmless_flags | held_by_loading.flags_counted(accelerator, flags) | by_model
 
 
+def _judge_names(flags: Flags, rules: VersionRules, findings: _Findings) -> None:
+    for told in missing_flags(flags, rules):
+        (findings.flag_refusals if rules.asked or told.startswith(NEVER_TAKEN) else findings.notes).append(told)
+
+
 def _judge_flags(
     model: ModelFacts,
     accelerator: AcceleratorFacts,
@@ -354,7 +359,7 @@ def _judge_flags(
     *,
     draft: ModelFacts | None,
 ) -> None:
-    (findings.flag_refusals if rules.asked else findings.notes).extend(missing_flags(flags, rules))
+    _judge_names(flags, rules, findings)
     counted = _counted(model, accelerator, flags, rules) if flags.others else frozenset()
     for other in flags.others:
         if other.name not in counted and other.name.removeprefix("no-") not in counted:

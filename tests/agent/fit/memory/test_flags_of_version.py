@@ -113,3 +113,11 @@ def test_a_tower_that_may_be_loaded_all_the_same_is_no_room(ask):
     flags = '--max-model-len 4096 --limit-mm-per-prompt \'{"image":0,"video":0}\''
     older, newer = (ask("google/gemma-3-4b-it", "nvidia-l40s", flags, vllm=vllm) for vllm in ("0.14.1", "0.16.0"))
     assert (older.fits, newer.fits) == (None, True)
+
+
+@pytest.mark.parametrize("flags", ["--no-task", "--no-seed", "--performance-mode fast", "--kv-cache-dtype fp9"])
+@pytest.mark.parametrize("version", ["0.10.0", "0.33.0", None])
+def test_what_no_version_takes_stops_all_of_them(ask, flags, version):
+    """A flag that needs a value has no form that switches it off."""
+    report = ask("Qwen/Qwen3-8B", "nvidia-l40s", f"--max-model-len 4096 {flags}", vllm=version)
+    assert (report.fits, report.reason) == (False, "unsupported")
