@@ -81,11 +81,11 @@ def _ranks_of_experts(layer: LayerGroup, flags: Flags) -> int:
 def judge_blocks(model: ModelFacts, flags: Flags, rules: VersionRules) -> tuple[list[str], list[str]]:
     """Blocks of 128 x 128 8-bit floats that ranks would have to cut: what is refused, and what may be.
 
-    From 0.29 on experts are loaded with smaller blocks, of 32 at least. Who stores FP8 by blocks, and who by channels,
-    is known of some publishers.
+    From 0.29 on routed experts are loaded with smaller blocks, of 32 at least. Who stores FP8 by blocks, and who by
+    channels, is known of some publishers.
 
     Source: Fp8MoEMethod.create_weights in vllm/model_executor/layers/quantization/fp8.py of 0.8.5 to 0.30.0,
-    validate_fp8_block_shape in its utils/fp8_utils.py of 0.20.0, refine_fp8_moe_block_shape in
+    validate_fp8_block_shape in its utils/fp8_utils.py of 0.20.0 and 0.33.0, refine_fp8_moe_block_shape in
     layers/fused_moe/oracle/fp8.py of 0.33.0, read 2026-11-26.
     """
     quant, name = model.quant, model.name.lower()
@@ -94,7 +94,13 @@ def judge_blocks(model: ModelFacts, flags: Flags, rules: VersionRules) -> tuple[
     cut = [each for layer in model.layers for each in _cut_blocks(model, layer, flags, rules)]
     sure = quant.scheme == "fp8-block" or name.startswith(_IN_BLOCKS)
     told = [f"{each}: blocks of 128 that share a scale cannot be cut" for each in dict.fromkeys(cut)]
-    return (told, []) if sure else ([], told)
+    shared = any(
+        layer.shared_intermediate % flags.tp or layer.shared_intermediate // flags.tp % _BLOCK
+        for layer in model.layers
+        if layer.shared_intermediate and flags.tp > 1
+    )
+    beside = ["whether the shared expert's blocks of 128 that share a scale are cut was not read"] if shared else []
+    return (told, beside) if sure else ([], told + beside)
 
 
 def _cut_blocks(model: ModelFacts, layer: LayerGroup, flags: Flags, rules: VersionRules) -> Iterator[str]:
@@ -105,5 +111,5 @@ def _cut_blocks(model: ModelFacts, layer: LayerGroup, flags: Flags, rules: Versi
         if not refined:
             yield f"{ranks} ranks leave {inner:,} of each expert's {layer.expert_intermediate:,} to one"
     inner = layer.intermediate // flags.tp
-    if TensorGroup.MLP in model.quant.groups and flags.tp > 1 and inner % _BLOCK and rules.numbers < _REFINES_FROM:
+    if TensorGroup.MLP in model.quant.groups and flags.tp > 1 and inner % _BLOCK:
         yield f"{flags.tp} ranks leave {inner:,} of {layer.intermediate:,} to one"

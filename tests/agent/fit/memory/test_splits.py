@@ -47,6 +47,8 @@ def test_usual_sizes_are_not_refused(ask, model):
         ("RedHatAI/Qwen3-30B-A3B-FP8-dynamic", "-tp 4", "0.20.0", True),
         ("someone/Qwen3-30B-A3B-FP8", "-tp 4", "0.20.0", None),
         ("Qwen/Qwen3-4B-FP8", "-tp 8", "0.20.0", False),
+        ("Qwen/Qwen3-4B-FP8", "-tp 8", "0.33.0", False),
+        ("Qwen/Qwen3-Next-80B-A3B-Instruct-FP8", "-tp 8 --enable-expert-parallel", "0.20.0", None),
     ],
 )
 def test_blocks_of_weights_that_share_a_scale_are_not_cut(ask, model, flags, vllm, fits):
