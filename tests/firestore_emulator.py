@@ -2,12 +2,13 @@
 
 import os
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 from urllib.request import Request, urlopen
 
 import grpc
+
+from tests.free_port import free_port
 
 
 class Missing(Exception):
@@ -24,12 +25,6 @@ def jar() -> Path:
     if not found:
         raise Missing("the emulator is not installed: gcloud components install cloud-firestore-emulator")
     return found[-1]
-
-
-def free_port() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return held.getsockname()[1]
 
 
 def client_of(host: str, project: str, database: str):

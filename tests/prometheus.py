@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
+from tests.free_port import free_port
 from tests.loopback import Loopback
 from tests.outside import ROOT, absent
 from tests.waiting import until
@@ -29,12 +29,6 @@ def program(name: str) -> str:
     if found is None:
         absent(f"{name}: apt-get install prometheus prometheus-alertmanager, or make .prometheus")
     return found
-
-
-def free_port() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return held.getsockname()[1]
 
 
 def read(url: str) -> str:

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -11,6 +10,8 @@ import grpc
 from google.pubsub_v1 import PublisherClient, SubscriberClient
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
+
+from tests.free_port import free_port
 
 PROJECT = "example-project"
 
@@ -29,12 +30,6 @@ def jar() -> Path:
     if not found:
         raise Missing("the emulator is not installed: gcloud components install pubsub-emulator")
     return found[-1]
-
-
-def free_port() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return held.getsockname()[1]
 
 
 class Emulator:

@@ -17,6 +17,8 @@ AFTER_A_STOP = PASSING | {FailureClass.ENGINE_DEAD, FailureClass.QUEUE_SATURATIO
 OF_A_UNIT = FailureClass.NO_GPU_VISIBLE
 """What a unit of the machine brings about, which systemd stops and starts: NVIDIA's fabric manager."""
 
+_FABRIC = "fabricmanager"
+
 
 class Asked:
     """The pods and units that the platform was asked to end: what it reports of that end afterwards is no failure."""
@@ -31,7 +33,8 @@ class Asked:
     def covers(self, sighting: Sighting) -> bool:
         """Whether a probe's failure, or an end, follows the request to end the same before another start.
 
-        What a unit of the machine brings about is over as well when it is started, or a server of its host comes up.
+        What a unit of the machine brings about is over as well when it is started; that the fabric manager failed, when a
+        server of its host comes up.
         """
         entry = sighting.signature
         if entry.role is Role.HINT:
@@ -42,6 +45,9 @@ class Asked:
         if unit_told_to_stop(self._lines, sighting.index, banner=self._banners[above - 1] if above else -1):
             return True
         if entry.failure_class is OF_A_UNIT:
-            return unit_started_below(self._lines, sighting.index) or self._timeline.completes_below(sighting.index)
+            is_fabric = _FABRIC in self._lines[sighting.index].casefold()
+            return unit_started_below(self._lines, sighting.index) or (
+                is_fabric and self._timeline.completes_below(sighting.index)
+            )
         same = (pods_of(self._lines[sighting.index]), self._timeline.start(sighting.index))
         return self._first.get(same, sighting.index + 1) <= sighting.index

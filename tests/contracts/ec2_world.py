@@ -19,8 +19,9 @@ from agent.adapters.platform.ec2.platform import Ec2Platform
 from agent.adapters.platform.ec2.target import UnitTarget
 from agent.core.service.serving import ServingConfig
 from tests.contracts.docker_engine import IMAGE_ENV, DockerEngine
-from tests.contracts.host_world import FAKE, free_port
+from tests.contracts.host_world import FAKE
 from tests.contracts.ssm_server import SsmServer
+from tests.free_port import free_port
 
 REGION, TYPE, UNIT, CONTAINER = "us-east-1", "g6.xlarge", "vllm.service", "vllm"
 LIMIT_S = 20.0

@@ -1,7 +1,6 @@
 """A real server process on this machine behind the platform contract."""
 
 import os
-import socket
 import sys
 import time
 from pathlib import Path
@@ -10,16 +9,10 @@ from agent.adapters.clock import SystemClock
 from agent.adapters.platform.host.platform import HostPlatform
 from agent.core.service.serving import ServingConfig
 from agent.ports.host import Stage
+from tests.free_port import free_port
 
 FAKE = Path(__file__).resolve().parents[1] / "fake_vllm.py"
 LIMIT_S = 20.0
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class HostWorld:

@@ -21,8 +21,9 @@ from agent.adapters.platform.tpu_vm.measure import Meter
 from agent.adapters.platform.tpu_vm.platform import TpuVmPlatform
 from agent.core.service.serving import ServingConfig
 from tests.contracts.docker_stand_in import Docker
-from tests.contracts.host_world import FAKE, free_port
+from tests.contracts.host_world import FAKE
 from tests.contracts.tpu_stand_in import MetadataServer, State, TpuStandIn
+from tests.free_port import free_port
 
 LIMIT_S = 20.0
 PARENT = "projects/example-project/locations/southamerica-west1-a"

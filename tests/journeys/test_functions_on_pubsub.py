@@ -9,9 +9,9 @@ import pytest
 
 from agent.core.change.verification import Verdict
 from agent.core.incident.phase import Phase
+from tests.free_port import free_port
 from tests.journeys.deployed import Deployed
 from tests.otlp_receiver import OtlpReceiver, orphans
-from tests.pubsub_emulator import free_port
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,8 +13,8 @@ import pytest
 from agent.core.change.verification import Verdict
 from agent.core.incident.phase import Phase
 from tests import port_effects
+from tests.free_port import free_port
 from tests.journeys import deployed as processes
-from tests.pubsub_emulator import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent

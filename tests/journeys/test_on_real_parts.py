@@ -13,8 +13,8 @@ from agent.core.incident.phase import Phase
 from agent.core.plan.action import difference
 from agent.core.service.serving import EFFECT_LABEL, STAMP_LABELS
 from agent.presentation.slack_card import APPROVE
+from tests.free_port import free_port
 from tests.journeys import on_cloud as cloud
-from tests.pubsub_emulator import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 MENDED, UNDONE, TWICE = SERVICES = ("gemma4-26b-qat-l4", "gemma4-26b-undone", "gemma4-26b-twice")

@@ -26,7 +26,8 @@ from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
 from agent.stages.plan_to_decision import DecisionRequest, plan_to_decision
-from tests.prometheus import Exporter, Prometheus, alertmanager, free_port, program, prometheus, read
+from tests.free_port import free_port
+from tests.prometheus import Exporter, Prometheus, alertmanager, program, prometheus, read
 from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.prometheus, pytest.mark.xdist_group("prometheus")]

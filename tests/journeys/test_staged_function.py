@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.counts import CI, SOAK
+from tests.free_port import free_port
 from tests.infra import terraform_text
 from tests.journeys import deployed
 from tests.outside import absent
-from tests.pubsub_emulator import free_port
 from tools import stage_functions as staging
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -64,9 +65,16 @@ def test_a_killed_engine_is_started_again(watched) -> None:
     assert own.until(own.ended, "an end").phase is Phase.RESOLVED
 
 
-def test_a_person_mends_and_says_so(watched, tmp_path: Path) -> None:
+@pytest.fixture
+def on_disk() -> Iterator[Path]:
+    """A folder whose path speaks of no shared memory, which would be another trouble."""
+    with TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def test_a_person_mends_and_says_so(watched, on_disk: Path) -> None:
     """Unreadable weights are a person's to mend; their yes starts the same words again."""
-    weights = tmp_path / "model.safetensors"
+    weights = on_disk / "model.safetensors"
     own = watched(FAKE_READABLE=str(weights))
     own.watch("--max-model-len", "2048")
     asked = own.until(own.asked, "a plan")
