@@ -33,8 +33,8 @@ class Asked:
     def covers(self, sighting: Sighting) -> bool:
         """Whether a probe's failure, or an end, follows the request to end the same before another start.
 
-        What a unit of the machine brings about is over as well when it is started; that the fabric manager failed, when a
-        server of its host comes up.
+        What a unit of the machine brings about is over as well when it is started; that NVIDIA's fabric manager failed,
+        when a server of its host comes up.
         """
         entry = sighting.signature
         if entry.role is Role.HINT:
