@@ -95,7 +95,7 @@ class Project:
         for function in self.functions.values():
             function.answers()
         # One instance of `decide` is kept warm; a cold one on a busy machine says 503, and to send it again.
-        until(lambda: self.answer_by_webhook("p-none-1", "0" * 64, "approve")[0] == 404, limit_s=60)
+        until(lambda: self.answer_by_webhook("p-none-1", "0" * 64, "approve")[0] == 404, limit_s=150)
 
     def close(self):
         for function in self.functions.values():
