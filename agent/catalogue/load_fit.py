@@ -296,11 +296,11 @@ def _widen(by_name: dict[str, ModelFacts], name: str, facts: ModelFacts) -> None
     if first is None or second is None or first == second:
         return
     low, high = min(first.low, second.low), max(first.high, second.high)
-    told = f"{name.rsplit('/', 1)[-1]} weighs differently by its publisher, who is not named"
+    note = f"{name.rsplit('/', 1)[-1]} weighs differently by its publisher, who is not named"
     by_name[short] = replace(
         by_name[short],
         served_bytes=Bounds(low=low, best=(low + high) // 2, high=high),
-        assumptions=tuple(dict.fromkeys((*by_name[short].assumptions, told))),
+        assumptions=tuple(dict.fromkeys((*by_name[short].assumptions, note))),
     )
 
 

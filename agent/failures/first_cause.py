@@ -21,7 +21,7 @@ from agent.failures.recovered import (
 from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.rules.rules import RULES
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Role, Sighting, Signature
-from agent.failures.text.documents import is_only_told
+from agent.failures.text.documents import may_only_describe
 from agent.failures.text.log_text import (
     is_error_line,
     is_fatal,
@@ -84,7 +84,7 @@ def judge(
     """Choose among sightings; for the arguments see :meth:`agent.failures.match.matcher.Matcher.classify`."""
     own = without_other_programs(lines, sightings)
     besides = len(own) < len(sightings)
-    sightings, loud, named = evident(lines, own)
+    sightings, loud, in_documents = evident(lines, own)
     timeline = timeline_of(lines, sightings, loud, servers)
     sightings = without_doubtful_interrupts(lines, sightings, timeline)
     all_troubles = [s for s in sightings if s.signature.role in TROUBLE]
@@ -116,7 +116,8 @@ def judge(
     if ended:
         return _ended(lines)
     open_end = bool(unresolved) or ends_in_a_guess(lines, sightings, timeline) or ends_dead(lines, sightings, timeline)
-    open_end = open_end or bool(named and standing(lines, named, timeline))  # nobody knows where a document ends
+    # Nobody knows where a document ends and a log begins.
+    open_end = open_end or bool(in_documents and standing(lines, in_documents, timeline))
     calm = None if open_end else found or harmless(lines, loud, sightings, timeline, besides=besides)
     return calm or _unknown(lines)
 
@@ -241,7 +242,7 @@ def _may_be_the_servers(best: Sighting, ranked: Sequence[Sighting], lines: Seque
 
     A line that tells how its program went on may be of a trouble that is over; one that explains may be of none.
     """
-    if says_it_passed(lines[best.index]) or is_only_told(lines[best.index]):
+    if says_it_passed(lines[best.index]) or may_only_describe(lines[best.index]):
         return False
     if not best.signature.names_subject:
         return True
@@ -253,7 +254,7 @@ def _ranked(lines: Sequence[str], troubles: Sequence[Sighting], platform: str | 
     """The troubles, strongest first, then the earlier."""
     causes = [s for s in troubles if s.signature.role is Role.CAUSE]
     warned = {s.index for s in causes if is_warning(said := body_of(lines[s.index])) and ERROR_OF_NCCL not in said}
-    warned |= {s.index for s in causes if is_only_told(lines[s.index])}
+    warned |= {s.index for s in causes if may_only_describe(lines[s.index])}
     aloud = [s.signature for s in causes if s.index not in warned and s.signature.precedence >= RIVAL_FROM]
     known = any(entry.failure_class not in WAITED for entry in aloud)
 

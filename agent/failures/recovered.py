@@ -104,14 +104,17 @@ _NOBODY_ANSWERS = re.compile(_NOBODY_LISTENS.pattern + "|APIConnectionError|Conn
 
 
 def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[Sighting], list[int], list[Sighting]]:
-    """Sightings, and lines that may be a failure, that are not quoted or handled; apart, those of rules and helps."""
+    """Return sightings, and lines that may be a failure, that are neither quoted nor handled.
+
+    Third are the sightings of troubles in rule files and help texts.
+    """
     said = [s for s in sightings if s.signature.role in _SAID]
     kept = {s.index for s in said if not NOT_HANDLED.isdisjoint(_classes(s))}
     poisoned = (s for s in sightings if s.signature.failure_class is FailureClass.ILLEGAL_MEMORY_ACCESS)
     kept |= {s.index for s in poisoned} - {s.index for s in said}  # of a CUDA error that nobody knows, a hint is enough
 
     shown = documents(lines) if any(s.signature.role in TROUBLE for s in sightings) else frozenset()
-    named = [s for s in sightings if s.index in shown and s.signature.role in TROUBLE]
+    quoted = [s for s in sightings if s.index in shown and s.signature.role in TROUBLE]
     sightings = [s for s in sightings if s.index not in shown or s.signature.role not in TROUBLE]
 
     @cache
@@ -125,7 +128,7 @@ def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[S
     stands = [s for s in sightings if s.signature.role not in TROUBLE or is_evidence(s.index)]
     refused = [s for s in stands if not _of_a_request(s) and is_refusal(lines, s.index)]
     clients = {s.index for s in refused} - _of_the_checkpoint(refused, sightings)
-    return [s for s in stands if _of_a_request(s) or s.index not in clients], loud, named
+    return [s for s in stands if _of_a_request(s) or s.index not in clients], loud, quoted
 
 
 def without_other_programs(lines: Sequence[str], sightings: Sequence[Sighting]) -> Sequence[Sighting]:
@@ -202,7 +205,7 @@ def standing(
         )
         and not _ordered_stop(s, lines, timeline)
         and not asked.covers(s)
-        and not (started.covers(s.index) or (_is_node(s) and started.node_is_back(s.index)))
+        and not (started.covers(s.index) or (_may_be_of_a_node(s) and started.node_is_back(s.index)))
         and not (s.signature.passing and answers.given_later(s.index))
         and not (
             started.answered(s.index) if _is_observed_probe(s.signature) else _is_pull(s) and started.pulled(s.index)
@@ -212,7 +215,7 @@ def standing(
     ]
 
 
-def _is_node(sighting: Sighting) -> bool:
+def _may_be_of_a_node(sighting: Sighting) -> bool:
     return sighting.signature.failure_class is FailureClass.ENGINE_DEAD and sighting.signature.role is Role.CONSEQUENCE
 
 

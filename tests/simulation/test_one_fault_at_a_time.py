@@ -16,7 +16,7 @@ COURSES = {
 }
 FAULTS = (Fault.LOST, Fault.DIES_BEFORE, Fault.DIES_AFTER, Fault.FAILS, Fault.PAUSES)
 HEARD_ALONE = {Fault.LOST, Fault.DIES_AFTER}  # after a call that left nothing behind these are the same as before it
-TURNS_OF_READS = tries(60, ci=6, soak=1)  # each fault takes every so many, another one than the next fault
+TURNS_OF_READS = tries(60, ci=3, soak=1)  # each fault takes every so many, another one than the next fault
 TURNS_OF_WRITES = tries(40, ci=1, soak=1)  # the same, of calls that leave something behind; effects are all taken
 
 

@@ -20,7 +20,7 @@ _DESCRIBED = re.compile(r"\s*[A-Z][A-Za-z ]{1,30}:\s{2,}\S")
 _OPTION = re.compile(r"\s{0,12}-{1,2}[A-Za-z]")
 _ASKS_FOR_HELP = re.compile(r"\s{0,8}(?:-\w{1,4},\s{1,8})?--help\s{2,40}\S")
 _HEADING = re.compile(r"\s*$|\S.{0,80}:\s*$")
-_TOLD = re.compile(
+_DESCRIBES = re.compile(
     r"[\s#>*+-]*(?:\d{1,2}[.)] )?(?:"
     r"(?:If|When|Whenever) .*\b(?:sees?|gets?|shows?|hits?|encounters?|finds?|reads?|reports?|appears?|raised|seen)\b"
     r"|(?:Q|A|Question|Answer): |(?i:check|look|search|grep|watch|scan)\b.{0,60}\bfor [\"'`]"
@@ -34,13 +34,13 @@ _TOLD = re.compile(
 """A sentence that explains a message or tells of things of a kind; a command, a counter of none, a test that passed."""
 
 
-def is_only_told(line: str) -> bool:
-    """Whether a line may explain or only show a message: it tells of no failure with certainty.
+def may_only_describe(line: str) -> bool:
+    """Whether a line may explain or only show a message: it reports no failure with certainty.
 
     A record of a program is none.
     """
     body = body_of(line)
-    return _TOLD.match(body) is not None and not (has_head(body) or is_note(line) or is_warning(line))
+    return _DESCRIBES.match(body) is not None and not (has_head(body) or is_note(line) or is_warning(line))
 
 
 def documents(lines: Sequence[str]) -> frozenset[int]:

@@ -1,4 +1,4 @@
-"""The end of a process, in the words of whoever ran it: shells, supervisors, container runtimes and platforms."""
+"""The end of a process, as shells, supervisors, container runtimes and platforms report it."""
 
 import re
 
@@ -18,13 +18,13 @@ _ENDED = re.compile(
     r"|\btarget System (?:Reboot|Power Off)|\bPreempt for\b"
     r"|\b(?:malloc|realloc|free|munmap_chunk|malloc_consolidate)\(\): |^(?:corrupted (?:size|double)|npm ERR!)"
 )
-"""Its number is none of a success, nor of what whoever stops a server sends."""
+"""No code of a success, nor of a signal by which a server is stopped in order (SIGTERM, SIGINT)."""
 _WORDS = (
     *("xit", "terminated", "ended", "died", "stopped", "killed", "fail", "crashed", "status [", "code [", "signal"),
     *("core dumped", "abnormal", "Restarting (", "FATAL state", "not running", "not expected)", "0/", "] Error"),
     *("Signal (", "<defunct>", "Powering off", "target System", "Preempt for", "(): ", "corrupted ", "npm ERR!"),
 )
-"""Most lines hold none of these: told for little."""
+"""Most lines hold none of these, and are not searched for the expression above."""
 _WITH_NONE = re.compile(
     r"(?:(?P<name>[\w.-]{1,120}) exited with code 0|Container called exit\(0\)"
     r"|\.service: Deactivated successfully)(?!\d)"

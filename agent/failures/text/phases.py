@@ -47,7 +47,7 @@ class Timeline:
         servers: Who wrote each line, where that is known from elsewhere.
         probed: Of ``troubled``, the lines that only say that a probe got no answer yet: above the first banner of all
             they are of the start that it begins.
-        ended: Positions, in order, of lines that say that an HTTP server ended, whoever told it.
+        ended: Positions, in order, of lines that say that an HTTP server ended.
     """
 
     def __init__(

@@ -42,8 +42,7 @@ def missing_flags(flags: Flags, rules: VersionRules) -> tuple[str, ...]:
     Returns:
         One sentence for each flag that the versions read on both sides of the one asked for do without.
     """
-    told = (_missing(name, value, rules) for name, value in dict.fromkeys(_given(flags)))
-    return tuple(filter(None, told))
+    return tuple(filter(None, (_missing(name, value, rules) for name, value in dict.fromkeys(_given(flags)))))
 
 
 def reads_limits(model: ModelFacts, rules: VersionRules) -> bool:

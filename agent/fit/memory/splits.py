@@ -93,14 +93,14 @@ def judge_blocks(model: ModelFacts, flags: Flags, rules: VersionRules) -> tuple[
         return [], []
     cut = [each for layer in model.layers for each in _cut_blocks(model, layer, flags, rules)]
     sure = quant.scheme == "fp8-block" or name.startswith(_IN_BLOCKS)
-    told = [f"{each}: blocks of 128 that share a scale cannot be cut" for each in dict.fromkeys(cut)]
+    sentences = [f"{each}: blocks of 128 that share a scale cannot be cut" for each in dict.fromkeys(cut)]
     shared = any(
         layer.shared_intermediate % flags.tp or layer.shared_intermediate // flags.tp % _BLOCK
         for layer in model.layers
         if layer.shared_intermediate and flags.tp > 1
     )
     beside = ["whether the shared expert's blocks of 128 that share a scale are cut was not read"] if shared else []
-    return (told, beside) if sure else ([], told + beside)
+    return (sentences, beside) if sure else ([], sentences + beside)
 
 
 def _cut_blocks(model: ModelFacts, layer: LayerGroup, flags: Flags, rules: VersionRules) -> Iterator[str]:

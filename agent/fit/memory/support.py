@@ -346,8 +346,9 @@ def _counted(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rul
 
 
 def _judge_names(flags: Flags, rules: VersionRules, findings: _Findings) -> None:
-    for told in missing_flags(flags, rules):
-        (findings.flag_refusals if rules.asked or told.startswith(NEVER_TAKEN) else findings.notes).append(told)
+    for missing in missing_flags(flags, rules):
+        sure = rules.asked or missing.startswith(NEVER_TAKEN)
+        (findings.flag_refusals if sure else findings.notes).append(missing)
 
 
 def _judge_flags(

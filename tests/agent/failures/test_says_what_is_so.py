@@ -185,6 +185,26 @@ def test_a_fabric_manager_that_fails_beside_a_server_that_is_up_is_told(matcher:
             assert found.class_ == "no_gpu_visible"
 
 
+def test_a_server_that_comes_up_ends_no_other_lack_of_cards(matcher: Matcher) -> None:
+    """The fabric manager's end alone is over then: a plugin may have gone with the cards of another server."""
+    gone = (
+        "E0602 07:08:09.123456    900 endpoint.go:106] listAndWatch ended unexpectedly for device plugin nvidia.com/gpu"
+    )
+    assert classify(matcher, [gone, *HEALTHY_START]).class_ == "no_gpu_visible"
+
+
+def test_an_autoscaler_that_plans_a_node_lacks_none_whoever_else_runs(matcher: Matcher) -> None:
+    """Without the plan below, the same words are a lack of cards."""
+    checked = (
+        "I1120 10:00:00.534530 1 orchestrator.go:546] Pod a can't be scheduled on group-1, predicate checking error: "
+    )
+    checked += "Insufficient nvidia.com/gpu; predicateName=NodeResourcesFit"
+    planned = "I1120 10:00:00.534710 1 orchestrator.go:250] Final scale-up plan: [{gpu-pool 0->1 (max: 4)}]"
+    other = [f"web-2  | {line}" for line in HEALTHY_START]
+    assert classify(matcher, [f"web-1  | {checked}", f"web-1  | {planned}", *other]).benign
+    assert classify(matcher, [f"web-1  | {checked}", *other]).class_ == "quota_exceeded"
+
+
 PROBE = "Warning  Unhealthy  9s  kubelet  Startup probe failed: dial tcp 10.0.0.1:8000: connect: connection refused"
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.failures.match.matcher import Matcher
-from agent.failures.text.documents import documents, is_only_told
+from agent.failures.text.documents import documents, may_only_describe
 from agent.failures.text.entry_text import log_lines
 from tests.agent.failures.log_changes import HEALTHY_START, TOKENS
 
@@ -89,14 +89,14 @@ def test_a_report_is_no_explanation(matcher: Matcher, said: str, class_: str) ->
 
 def test_what_is_true_of_all_things_of_a_kind_is_not_certain(matcher: Matcher) -> None:
     said = "A pod that is OOMKilled used more than its memory limit."
-    assert is_only_told(said)
-    assert not is_only_told("A process in the process pool was terminated abruptly")
+    assert may_only_describe(said)
+    assert not may_only_describe("A process in the process pool was terminated abruptly")
     assert not matcher.classify(said, whole_log=True, platform=None).certain
 
 
 def test_a_record_of_a_program_explains_nothing() -> None:
-    assert is_only_told('If you see "CUDA out of memory", lower it')
-    assert not is_only_told('ERROR 05-06 07:08:09 [lamp.py:3] If you see "CUDA out of memory", lower it')
+    assert may_only_describe('If you see "CUDA out of memory", lower it')
+    assert not may_only_describe('ERROR 05-06 07:08:09 [lamp.py:3] If you see "CUDA out of memory", lower it')
 
 
 def test_a_rule_file_ends_where_another_text_begins() -> None:
