@@ -40,7 +40,9 @@ def check_shape(model: ModelFacts, accelerator: AcceleratorFacts, count: int, fl
         raise InputRejected(
             f"--tensor-parallel-size {flags.tp} does not work for {model.name}",
             why=why,
-            hint=f"Sizes that work: {', '.join(map(str, known))}.",
+            hint=f"Sizes that work: {', '.join(map(str, known))}."
+            if known
+            else "Give --enable-expert-parallel, or another --data-parallel-size.",
         )
 
 

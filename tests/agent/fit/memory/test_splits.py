@@ -28,6 +28,15 @@ def test_the_sizes_that_work_are_named(ask):
     assert "Sizes that work: 1, 2, 4." in refused.value.hint
 
 
+def test_experts_are_split_over_replicas_too_and_where_no_size_works_the_hint_says_what_does(ask):
+    flags = "--data-parallel-size 5 --max-model-len 4096"
+    with pytest.raises(InputRejected, match="experts 768 wide must be divisible by 5 ranks") as refused:
+        ask("Qwen/Qwen3-30B-A3B", "nvidia-h100-80gb", flags, vllm="0.20.0", count=5)
+    assert refused.value.hint == "Give --enable-expert-parallel, or another --data-parallel-size."
+    whole = ask("Qwen/Qwen3-30B-A3B", "nvidia-h100-80gb", f"{flags} --enable-expert-parallel", vllm="0.20.0", count=5)
+    assert whole.reason != "unsupported"
+
+
 @pytest.mark.parametrize("model", ["Qwen/Qwen2.5-7B", "Qwen/Qwen3-8B", "deepseek-ai/DeepSeek-R1"])
 def test_usual_sizes_are_not_refused(ask, model):
     """Latent attention has one head to share, and every rank holds it whole."""

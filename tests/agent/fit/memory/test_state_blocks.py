@@ -25,7 +25,8 @@ def test_aligned_states_need_whole_blocks_in_a_step_and_prompts_in_parts(ask, fl
 
 
 @pytest.mark.parametrize(
-    ("flags", "vllm", "fits"), [("", "0.20.0", True), ("--mamba-cache-mode align", "0.20.0", False)]
+    ("flags", "vllm", "fits"),
+    [("", "0.20.0", True), ("--mamba-cache-mode align", "0.20.0", False), ("", "0.27.0", True), ("", "0.28.0", False)],
 )
 def test_mamba_2_keeps_every_state_unless_it_is_asked_to_align(ask, flags, vllm, fits):
     asked = f"{ALIGNED} --no-enable-chunked-prefill --max-num-batched-tokens 8192 {flags}"
