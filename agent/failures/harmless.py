@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agent.failures.finding import MAX_EVIDENCE_CHARS, EvidenceLine, Finding
 from agent.failures.recovered import end_of_traceback, is_calmed, is_queue, is_stopped
-from agent.failures.signature import FailureClass, Proof, Role, Sighting
+from agent.failures.signature import FailureClass, Phase, Proof, Role, Sighting
 from agent.failures.text.answers import Answers
 from agent.failures.text.ends import container_that_ended, ended_with_none, says_it_ended
 from agent.failures.text.log_text import is_bare, only_info, warns_of_failure
@@ -13,7 +13,7 @@ from agent.failures.text.phases import Timeline
 from agent.failures.text.pod_starts import NODE_LOST, is_waiting
 from agent.failures.text.queues import Queues
 from agent.failures.text.starts import STARTING, UP
-from agent.failures.text.subjects import Subject, subject_of
+from agent.failures.text.subjects import Subject, names_server, subject_of
 
 SETTLED_FROM = 60
 """Harmless entries of this precedence and more say whose trouble a line is (agent/catalogue/failures/ranks.toml)."""
@@ -49,8 +49,9 @@ def harmless(
     over = (s.index for s in sightings if s.signature.role in {Role.CAUSE, Role.CONSEQUENCE})
     doubt = doubt or any(timeline.may_be_of_two(index, perhaps=True) for index in over)
     answers = Answers(lines, timeline)
-    doubt = doubt or any(s.signature.passing and answers.given_later(s.index) for s in sightings)
+    doubt = doubt or any(s.signature.passing and answers.is_refused(s.index) for s in sightings)
     doubt = doubt or timeline.last_phase in STARTING or _ends_unknown(lines, sightings)
+    doubt = doubt or _ends_unasked(lines, timeline)
     doubt = doubt or (not timeline.is_progress and any(s.signature.proof is Proof.STARTED for s in sightings))
     doubt = doubt or Queues([], [], lines, timeline).doubts_one_server
     shown = [*scary[:3], *survived[:2]] or markers[-3:]
@@ -82,11 +83,31 @@ def ends_dead(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Tim
     ends = (at for at in below if says_it_ended(lines[at]) and works.get(timeline.server(at), last) < at)
     if any(not is_stopped(lines, at, timeline) for at in ends):
         return True
+    if any(
+        says_it_ended(line) and not timeline.server(at) and timeline.leaves_one_silent(at)
+        for at, line in enumerate(lines)
+    ):
+        return True
     if any(timeline.is_last_of(container_that_ended(line), at) for at, line in enumerate(lines)):
         return True
+    if timeline.last_phase is Phase.UNKNOWN:  # nothing is known of it but that it ended
+        asked = any(s.signature.proof is Proof.ASKED or s.signature.phase is Phase.STOPPING for s in sightings)
+        return not asked and any(_is_of_a_server(line) for line in lines)
     if timeline.last_phase not in {*UP, *STARTING} or timeline.ended_after_last_mark:
         return False
     return any(_is_servers_end(lines, at, timeline) for at in range(max(last, 0), len(lines)))
+
+
+def _is_of_a_server(line: str) -> bool:
+    """Whether a line says that a container or a process ended with 0 which has no name, or that of a model server."""
+    whose = ended_with_none(line) if "exited with code 0" in line else None
+    return whose is not None and (not whose or names_server(whose))
+
+
+def _ends_unasked(lines: Sequence[str], timeline: Timeline) -> bool:
+    """Whether a line says that something ended, with whatever code, that nobody had stopped above it."""
+    ends = (at for at, line in enumerate(lines) if says_it_ended(line) or ended_with_none(line) is not None)
+    return any(not is_stopped(lines, at, timeline) for at in ends)
 
 
 def _is_servers_end(lines: Sequence[str], index: int, timeline: Timeline) -> bool:

@@ -202,6 +202,7 @@ def standing(
             queues.drained_after(s.index)
             if is_queue(s.signature)
             else _over(s, timeline, deaths, None if one_server else queues)
+            and not (s.signature.passing and answers.never_given(s.index))
         )
         and not _ordered_stop(s, lines, timeline)
         and not asked.covers(s)

@@ -26,8 +26,8 @@ _WORDS = (
 )
 """Most lines hold none of these, and are not searched for the expression above."""
 _WITH_NONE = re.compile(
-    r"(?:(?P<name>[\w.-]{1,120}) exited with code 0|Container called exit\(0\)"
-    r"|\.service: Deactivated successfully)(?!\d)"
+    r"(?:(?:(?i:container|process|server|program|app)|(?P<name>[\w.-]{1,120})) exited with code 0"
+    r"|Container called exit\(0\)|\.service: Deactivated successfully)(?!\d)"
 )
 _OF_COMPOSE = re.compile(r"\s*(?P<name>[\w.-]{1,120}) exited with code (?!(?:143|130)\b)\d{1,3}\s*$")
 

@@ -283,6 +283,19 @@ class Timeline:
         stopped = marker(start, index) is Phase.STOPPING or any(start.begins < at < index for at in own)
         return self._last_marks[server][-1] < index and not stopped
 
+    def leaves_one_silent(self, index: int) -> bool:
+        """Whether one of several servers, which all have names, nobody had stopped and says nothing below a line.
+
+        One that had not begun above it counts as little as one that goes on.
+        """
+        named = [server for server in self._marked if server]
+        if len(named) < max(len(self._marked), 2):
+            return False
+        begun = (self._last_begun(server, index) for server in named if self._last_marks[server][-1] < index)
+        return any(
+            not start.stops_at and not any(self.server(at) == start.server for at in self._ended) for start in begun
+        )
+
     def may_name(self, name: str) -> bool:
         """Whether a name may be that of a server of the text: it is one's, or nobody names any."""
         return not name or any(not server or name in server.split("/") for server in self._marked)

@@ -17,6 +17,7 @@ BEFORE_A_START = (
     "FailedMount",
     "FailedMapVolume",
     "FailedCreatePodSandBox",
+    "NetworkNotReady",
     "Multi-Attach error",
 )
 """Events of what a whole pod waits for: a node, then its volumes and its sandbox, before any container starts."""

@@ -31,7 +31,7 @@ _PREFIX = re.compile(
     r"|(?P<compose>[A-Za-z0-9][\w.@-]{0,120})\s{0,40}\|(?=\s|$)"
     r"|(?P<host>[A-Za-z0-9][\w.-]{0,120}) (?P<unit>[A-Za-z][\w@.:\\/-]{0,120})\[\d{1,10}\]:"
     r"|<\d{1,3}>1 \S{1,40} (?P<syslog>\S{1,200} \S{1,100}) \S{1,40} \S{1,40} (?:-|\[[^\]]{0,400}\])"
-    rf"|[+-]?\s?(?P<stern>{_POD} [a-z][a-z0-9-]{{0,62}})(?=\s{{1,9}}\S)"
+    rf"|[+-]?\s?(?P<stern>{_POD} (?!exited with )[a-z][a-z0-9-]{{0,62}})(?=\s{{1,9}}\S)"
     rf"|(?P<bare>{_POD})(?=\s(?:{_OF_PYTHON}))"
     r"|\[(?P<child>\d{2,5})\](?=\s{1,2}(?:main|srv|slot|load_|llama_|common_|ggml_|gguf_)[\w ]{0,60}:)"
     r"|(?P<ray>\(ServeReplica:[^()\s]{1,120} pid=\d{1,10}(?:, ip=[\d.]{7,15})?\))"

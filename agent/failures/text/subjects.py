@@ -70,6 +70,11 @@ def subject_of(line: str) -> Subject:
     return next((kind for kind in Subject if kind in kinds), Subject.NOBODY)
 
 
+def names_server(name: str) -> bool:
+    """Whether a name holds that of a model server."""
+    return _SERVERS.search(name) is not None
+
+
 def subject_at(lines: Sequence[str], index: int) -> Subject:
     """Whom a line is about; a state that ``systemctl status`` shows is of the unit above it."""
     if not _STATUS.match(lines[index]):
@@ -105,7 +110,7 @@ def _turns(lines: Sequence[str], index: int, positions: range) -> Iterator[str |
 
 
 def _kind(names: Sequence[str], whole: str) -> Subject:
-    if _SERVERS.search(whole):
+    if names_server(whole):
         return Subject.SERVER
     known = any(_PROGRAMS.fullmatch(name) for name in (*names, whole))
     return Subject.PROGRAM if known else Subject.STRANGER

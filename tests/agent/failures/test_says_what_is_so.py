@@ -286,6 +286,18 @@ def test_a_500_that_is_answered_later_is_not_certainly_over(matcher: Matcher) ->
     assert not found.certain
 
 
+def test_what_a_server_answers_of_others_does_not_end_its_500s_of_one_route(matcher: Matcher) -> None:
+    """Two may be chance, and are not certainly over."""
+    failed = f"(APIServer pid=7) {ANSWERED_500}".replace("/chat/completions", "/embeddings")
+    assert classify(matcher, [*HEALTHY_START, *[failed] * 3, *TOKENS]).class_ == "engine_dead"
+    assert classify(matcher, [*HEALTHY_START, *[failed, TOKENS[0]] * 9, TOKENS[1]]).class_ == "engine_dead"
+    few = classify(matcher, [*HEALTHY_START, *[failed] * 2, *TOKENS])
+    assert few.benign
+    assert not few.certain
+    served = failed.replace("500 Internal Server Error", "200 OK")
+    assert classify(matcher, [*HEALTHY_START, *[failed] * 9, served]).benign
+
+
 def test_what_the_next_start_answers_does_not_end_a_500(matcher: Matcher) -> None:
     again = [line.replace("pid=7)", "pid=9)").replace("pid=71)", "pid=91)") for line in HEALTHY_START]
     failed = [f"(APIServer pid=7) {ANSWERED_500}"] * 3

@@ -94,11 +94,49 @@ def test_notes_and_probes_below_an_end_do_not_hide_it(matcher: Matcher, end: str
     assert not is_benign(matcher, [*HEALTHY_START, end, last])
 
 
-@pytest.mark.parametrize("end", ["'vllm' process is not running", "make: *** [Makefile:5: serve] Error 137"])
+@pytest.mark.parametrize("end", ["'vllm' process is not running", "make: *** [Makefile:5: serve] Error 2"])
 def test_what_another_server_does_below_an_end_does_not_hide_it(matcher: Matcher, end: str) -> None:
     own = [f"vllm-1  | {line}" for line in HEALTHY_START]
     assert not is_benign(matcher, [*own, f"vllm-1  | {end}", *(f"vllm-2  | {line}" for line in HEALTHY_START)])
     assert is_benign(matcher, [*own, f"vllm-1  | {end}", *(f"vllm-1  | {line}" for line in TOKENS)])
+
+
+@pytest.mark.parametrize(
+    "end", ["make: *** [Makefile:5: serve] Error 2", "vllm: exited with status 1", "npm ERR! code 1"]
+)
+def test_an_end_of_nobody_is_of_the_named_server_that_says_nothing_below_it(matcher: Matcher, end: str) -> None:
+    both = [f"vllm-{number}  | {line}" for line in HEALTHY_START for number in (1, 2)]
+    goes_on = ["vllm-1  | " + line for line in TOKENS]
+    assert not is_benign(matcher, [*both, end, *goes_on])
+    assert not is_benign(matcher, [*both[::2], end, *both[1::2]])
+    assert is_benign(matcher, [*both, end, *goes_on, *("vllm-2  | " + line for line in TOKENS)])
+    assert is_benign(matcher, [*both, "vllm-2  | INFO:     Application shutdown complete.", end, *goes_on])
+
+
+@pytest.mark.parametrize("said", ["make: *** [Makefile:5: smoke] Error 1", "Process exited with code 0"])
+def test_where_a_server_works_below_an_end_nobody_knows_what_ended(matcher: Matcher, said: str) -> None:
+    lines = [*HEALTHY_START, said, *TOKENS]
+    finding = matcher.classify("\n".join(lines), whole_log=True, platform=None)
+    assert finding.benign
+    assert not finding.certain
+
+
+@pytest.mark.parametrize("name", ["vllm-1", "Process", "Container"])
+def test_of_what_ended_with_0_and_no_more_is_known_nothing_is_said(matcher: Matcher, name: str) -> None:
+    """Unless it has a name that is no model server's, or somebody ordered it."""
+    assert not is_benign(matcher, [f"{name} exited with code 0"])
+    assert is_benign(matcher, ["migrate-1 exited with code 0"])
+    assert is_benign(
+        matcher, [" Container vllm-1  Stopping", " Container vllm-1  Stopped", f"{name} exited with code 0"]
+    )
+
+
+@pytest.mark.parametrize(
+    "order", ["Gracefully stopping... (press Ctrl+C again to force)", " Container vllm-1  Stopping"]
+)
+def test_what_compose_was_told_to_stop_may_be_killed(matcher: Matcher, order: str) -> None:
+    assert is_benign(matcher, [*HEALTHY_START, order, "vllm-1 exited with code 137"])
+    assert not is_benign(matcher, [*HEALTHY_START, "vllm-1 exited with code 137"])
 
 
 def test_a_server_that_works_below_an_end_did_not_end(matcher: Matcher) -> None:
