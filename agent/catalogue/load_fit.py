@@ -117,8 +117,11 @@ class ModelCatalogue:
         return replace(facts, checkpoint_bytes=stored_bytes(facts))
 
     def find_draft(self, name: str) -> ModelFacts | None:
-        """Facts of a speculative draft model; None where no name is given or it is not known."""
-        if not name:
+        """Facts of a speculative draft model; None where no name is given or it is not known.
+
+        Gemma 4's assistants are named after their target, and what they weigh stands in its entry.
+        """
+        if not name or name.strip().rstrip("/").lower().endswith("-assistant"):
             return None
         try:
             return self.find(name)

@@ -115,6 +115,11 @@ def test_towers_and_empty_layers_are_part_of_the_size_where_there_are_any(catalo
     assert (catalogue.models.find(name).checkpoint_bytes or 0) / 2**30 == pytest.approx(gib, abs=0.02)
 
 
+def test_a_draft_is_found_by_its_name_and_an_assistant_is_not_taken_for_its_target(catalogue):
+    assert catalogue.models.find_draft("poolside/Laguna-S-2.1-DFlash-INT4").layer_count == 6
+    assert catalogue.models.find_draft("google/gemma-4-26B-A4B-it-assistant") is None
+
+
 def test_a_storage_taken_from_the_name_is_an_assumption_with_a_margin(catalogue):
     facts = catalogue.models.find("someone/Llama-3.1-8B-Instruct-AWQ")
     assert facts.quant.uncertainty >= 0.03

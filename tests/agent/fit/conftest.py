@@ -16,10 +16,12 @@ def catalogue():
 
 @pytest.fixture(scope="session")
 def ask(catalogue):
-    """Names go in, a prediction comes out."""
+    """Names go in, that of a draft model in the flags too, and a prediction comes out."""
 
     def asked(model, accelerator, flags="", *, vllm=None, count=None, **more):
         parsed = parse_flags(flags)
+        if (speculative := parsed.speculative_config) is not None:
+            more.setdefault("draft", catalogue.models.find_draft(speculative.model))
         return predict(
             catalogue.models.find(model),
             catalogue.accelerator(accelerator),

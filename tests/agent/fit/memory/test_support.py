@@ -357,7 +357,7 @@ def test_an_architecture_that_is_younger_than_the_oldest_rules_says_since_when(c
     old = {
         "CohereForCausalLM", "DeciLMForCausalLM", "DeepseekV2ForCausalLM", "ExaoneForCausalLM", "GPT2LMHeadModel",
         "Gemma2ForCausalLM", "GemmaForCausalLM", "GraniteForCausalLM", "InternLM2ForCausalLM", "InternVLChatModel", "LlamaForCausalLM",
-        "LlavaForConditionalGeneration", "LlavaNextForConditionalGeneration", "MistralForCausalLM", "MixtralForCausalLM", "OPTForCausalLM",
+        "LlavaForConditionalGeneration", "LlavaNextForConditionalGeneration", "MiniCPM3ForCausalLM", "MistralForCausalLM", "MixtralForCausalLM", "OPTForCausalLM",
         "OlmoeForCausalLM", "Phi3ForCausalLM", "PhiForCausalLM", "PhiMoEForCausalLM", "PixtralForConditionalGeneration",
         "QWenLMHeadModel", "Qwen2ForCausalLM", "Qwen2MoeForCausalLM", "Qwen2VLForConditionalGeneration",
         "Starcoder2ForCausalLM",
