@@ -20,6 +20,7 @@ from pathlib import Path
 
 from agent.adapters.bus.embedded import EmbeddedBus
 from agent.adapters.bus.pulling import default_subscriptions
+from agent.adapters.store.row_json import to_text
 from agent.adapters.store.sqlite.database import SqliteDatabase
 from agent.adapters.store.sqlite.schema import Kind
 from agent.adapters.store.sqlite.store import SQL, SqliteStore, _incident_row, _signal_row, _timeline_rows
@@ -109,7 +110,7 @@ class Side:
                     one = incident(number).with_(version=1)
                     first = signal(f"first-{number}", number, one.opened_at)
                     whole = change(one, first.key, number, one.opened_at, heads=True)
-                    db.execute(SQL["incident_create"], _incident_row(one, 0))
+                    db.execute(SQL["incident_create"], _incident_row(one, 0, to_text(one)))
                     db.execute(SQL["signal_add"], _signal_row(first, one.id))
                     db.execute(SQL["signal_count_up"], {"incident": one.id})
                     db.executemany(SQL["head_set"], [{"key": k, "incident": one.id} for k in whole.heads])

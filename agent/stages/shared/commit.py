@@ -61,7 +61,8 @@ def save(
         StateConflict: Somebody else wrote first; nothing was written.
     """
     known = incident.traceparent
-    incident = incident if known else incident.with_(traceparent=context.tracer.traceparent())
+    if not known and (begun := context.tracer.traceparent()):
+        incident = incident.with_(traceparent=begun)
     incident = with_renotification(incident, context.rules.times, now)
     sent = (*_messages(incident, now, owner=context.owner, tell=tell, wake=wake), *also)
     messages = tuple(stamped(context, incident, message) for message in sent)

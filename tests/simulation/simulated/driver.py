@@ -207,11 +207,8 @@ class Simulation:
 
     # -- the run -----------------------------------------------------------------------------------------------------
 
-    def run(self) -> str:
+    def run(self) -> None:
         """Run to the end and check every promise.
-
-        Returns:
-            The digest of everything that happened.
 
         Raises:
             Violation: A promise was broken.
@@ -228,7 +225,6 @@ class Simulation:
             raise Violation(f"seed {self.seed} at call {self.calls}, {self.true:%H:%M:%S}: {error!r}") from error
         finally:
             structlog.configure(**before)
-        return self.digest
 
     @property
     def lines(self) -> list[str]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tests.simulation.simulated.people import Pressed
     from tests.simulation.simulated.platform import Mutation
 
+READ_AGAIN = 8  # every so many versions of an incident; all of them would take a tenth of a run
 UNKEPT = frozenset({Verdict.NOT_RECOVERED, Verdict.INCONCLUSIVE})
 FAILED = frozenset({*map(str, UNKEPT), TAKEN_BACK})
 
@@ -133,7 +134,12 @@ def _claimed(sim: Simulation, plan: str) -> Decision | None:
 
 
 def at_a_commit(sim: Simulation, incident: Incident) -> None:
-    """RESOLVED after RECOVERED only; ROLLED_BACK only when it is so; a decision of ours is the one that was claimed."""
+    """RESOLVED after RECOVERED only; ROLLED_BACK only when it is so; a decision of ours is the one that was claimed.
+
+    The store gives out what it was given where that is what it holds; another process reads the same from its JSON.
+    """
+    if incident.version % READ_AGAIN == 0:
+        assert Incident.model_validate_json(incident.model_dump_json()) == incident, "it is read otherwise than written"
     if incident.phase is Phase.RESOLVED:
         assert incident.verification is not None
         assert incident.verification.verdict is Verdict.RECOVERED, "resolved without a verdict"

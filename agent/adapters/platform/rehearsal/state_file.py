@@ -2,8 +2,10 @@
 
 import json
 import sqlite3
+import threading
+import weakref
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -93,14 +95,25 @@ class OperationRow(Value):
     says: str = ""
 
 
+class _Kept:
+    """The connection of one thread, closed with it."""
+
+    def __init__(self, path: Path) -> None:
+        self.connection = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
+        weakref.finalize(self, self.connection.close)
+        self.connection.execute("PRAGMA synchronous = FULL")
+
+
 class StateFile:
     """Reads and writes the file; each ``writing()`` block is one transaction, undone by any error.
 
-    The agent may be killed at any moment: what is committed stays, as it would in the world outside.
+    The agent may be killed at any moment: what is committed stays, as it would in the world outside. Each thread keeps
+    its connection: to open one takes longer than most of what is asked of it.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._local = threading.local()
         with self._open() as connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(_SCHEMA)
@@ -108,14 +121,19 @@ class StateFile:
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         try:
-            with closing(sqlite3.connect(self._path, timeout=10, isolation_level=None)) as connection:
-                connection.execute("PRAGMA synchronous = FULL")
-                yield connection
+            yield self._connection()
         except sqlite3.Error as error:
+            self._local.__dict__.pop("kept", None)
             damaged = error.sqlite_errorcode in _DAMAGED if hasattr(error, "sqlite_errorcode") else False
             raise self._failed(str(error), damaged=damaged) from error
         except ValidationError as error:
             raise self._failed("a row of it cannot be read", damaged=True) from error
+
+    def _connection(self) -> sqlite3.Connection:
+        kept: _Kept | None = getattr(self._local, "kept", None)
+        if kept is None:
+            kept = self._local.kept = _Kept(self._path)
+        return kept.connection
 
     def _failed(self, why: str, *, damaged: bool) -> DependencyFailed:
         anew = f"stop the service and remove {str(self._path)!r}; the rehearsal begins anew"

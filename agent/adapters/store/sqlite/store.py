@@ -8,6 +8,7 @@ from typing import Final
 from agent.adapters.store.conflict import head_moved, missing, plan_stored, signal_stored, stale
 from agent.adapters.store.named_sql import queries
 from agent.adapters.store.row_json import from_text, from_us, to_text, to_us
+from agent.adapters.store.sqlite.database import SqliteDatabase
 from agent.adapters.store.sqlite.mark import SqliteMark
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.renotify import waits_in
@@ -17,6 +18,7 @@ from agent.ports.bus import Message
 from agent.ports.store import Accepted, Change, Query, committed_at
 
 SQL: Final = queries("state")
+REMEMBERED: Final = 64
 
 # Which incidents to list is put together from constant clauses, so that each question uses its own index.
 _CLAUSES: Final = {
@@ -35,6 +37,10 @@ class SqliteStore(SqliteMark):
     Args:
         database: A state database; shared with the bus and whoever else keeps something in that file.
     """
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        super().__init__(database)
+        self._known: dict[str, tuple[str, Incident]] = {}
 
     def accept(self, signal: Signal, incident_id: str) -> Accepted:
         """Store a signal once and count it; see the port. The count of a known signal is not looked up."""
@@ -57,7 +63,7 @@ class SqliteStore(SqliteMark):
         body = self._text("incident", {"id": incident_id})
         if body is None:
             raise missing(incident_id)
-        return _incident(body)
+        return self._read(incident_id, body)
 
     def signals(self, incident_id: str, limit: int = 2000) -> tuple[Signal, ...]:
         """Return stored signals by their own time; see the port."""
@@ -77,7 +83,8 @@ class SqliteStore(SqliteMark):
         """Write everything in ``change`` or nothing; see the port."""
         read = change.incident.version
         incident = change.incident.with_(version=read + 1)
-        row = _incident_row(incident, read)
+        body = to_text(incident)
+        row = _incident_row(incident, read, body)
         with self._database.writing() as db:
             if db.execute(SQL["incident_replace" if read else "incident_create"], row).rowcount == 0:
                 stored = db.execute(SQL["incident_version"], {"id": incident.id}).fetchone()
@@ -92,7 +99,7 @@ class SqliteStore(SqliteMark):
             db.executemany(SQL["timeline_add"], _timeline_rows(change, incident.version))
             db.executemany(SQL["outbox_add"], _outbox_rows(change))
             db.execute(SQL["latest_raise"], {"at": to_us(committed_at(change))})
-        return incident
+        return self._remember(incident, body)
 
     def outbox(self, incident_id: str) -> tuple[Message, ...]:
         """Return what is to be sent, oldest first; see the port."""
@@ -127,17 +134,28 @@ class SqliteStore(SqliteMark):
             "waits_in": query.waits_in,
             "limit": query.limit,
         }
-        select = f"SELECT body FROM incidents WHERE {where} ORDER BY opened_at DESC, id DESC LIMIT :limit"  # noqa: S608
-        return tuple(from_text(Incident, body) for (body,) in self._database.ask(select, kept | times))
+        select = f"SELECT id, body FROM incidents WHERE {where} ORDER BY opened_at DESC, id DESC LIMIT :limit"  # noqa: S608
+        return tuple(self._read(*row) for row in self._database.ask(select, kept | times))
 
     def timeline(self, incident_id: str) -> tuple[Event, ...]:
         """Return the timeline in the order it was committed; see the port."""
-        return tuple(from_text(Event, body) for body in self._texts("timeline", {"incident": incident_id}))
+        return tuple(_event(body) for body in self._texts("timeline", {"incident": incident_id}))
 
     def plan(self, plan_id: str) -> Plan | None:
         """Return a plan as it was made; see the port."""
         body = self._text("plan", {"id": plan_id})
         return None if body is None else from_text(Plan, body)
+
+    def _read(self, incident_id: str, body: str) -> Incident:
+        """Return the incident of a body; most were just written, and a storm reads one again for each signal."""
+        known = self._known.get(incident_id)
+        return known[1] if known is not None and known[0] == body else self._remember(from_text(Incident, body), body)
+
+    def _remember(self, incident: Incident, body: str) -> Incident:
+        if len(self._known) >= REMEMBERED:
+            self._known.clear()
+        self._known[incident.id] = (body, incident)
+        return incident
 
     def _text(self, name: str, values: dict[str, object]) -> str | None:
         rows = self._database.ask(SQL[name], values)
@@ -147,10 +165,10 @@ class SqliteStore(SqliteMark):
         return tuple(str(text) for (text,) in self._database.ask(SQL[name], values))
 
 
-@lru_cache(maxsize=16)
-def _incident(body: str) -> Incident:
-    """Return the incident of a body; during a storm it is read once for each signal and seldom changes."""
-    return from_text(Incident, body)
+@lru_cache(maxsize=256)
+def _event(body: str) -> Event:
+    """Return a line of a timeline; all of them are read whenever people are told of a new one."""
+    return from_text(Event, body)
 
 
 def _write_signals(db: sqlite3.Connection, change: Change) -> None:
@@ -176,7 +194,7 @@ def _count_up(db: sqlite3.Connection, incident_id: str) -> int:
     return int(count)
 
 
-def _incident_row(incident: Incident, read: int) -> dict[str, object]:
+def _incident_row(incident: Incident, read: int, body: str) -> dict[str, object]:
     return {
         "id": incident.id,
         "version": read,
@@ -186,7 +204,7 @@ def _incident_row(incident: Incident, read: int) -> dict[str, object]:
         "waits_in": waits_in(incident),
         "opened_at": to_us(incident.opened_at),
         "due_at": None if incident.wakes_at is None else to_us(incident.wakes_at),
-        "body": to_text(incident),
+        "body": body,
     }
 
 

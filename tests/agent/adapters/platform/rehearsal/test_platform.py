@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -380,7 +379,8 @@ def test_killed_at_any_statement_it_changed_all_or_nothing(
         platform = open_platform(oom_scenario)
         wanted = order(platform, service, SetFlag(name="cpu-offload-gb", value="5"), key=f"k{count}")
         before = platform.describe(service)
-        _apply_and_die(platform, wanted, after_statements=count)
+        del platform  # with its connection, which must not cross a fork
+        _apply_and_die(lambda: open_platform(oom_scenario), wanted, after_statements=count)
         again = open_platform(oom_scenario)
         live = again.describe(service)
         found = again.find(service, f"k{count}")
@@ -388,6 +388,7 @@ def test_killed_at_any_statement_it_changed_all_or_nothing(
         assert again.apply(wanted).name.endswith(f"k{count}")
         assert again.describe(service).generation == before.generation + 1
         assert list(again.describe(service).stamps.values()).count(f"k{count}") == 1
+        del again
         watch.go(60)
         whole = whole or found is not None
         if whole:
@@ -396,28 +397,22 @@ def test_killed_at_any_statement_it_changed_all_or_nothing(
     assert count > 5
 
 
-def _apply_and_die(platform: RehearsalPlatform, wanted: Any, *, after_statements: int) -> None:
+def _apply_and_die(opened: Callable[[], RehearsalPlatform], wanted: Any, *, after_statements: int) -> None:
     child = os.fork()
     if child:
         os.waitpid(child, 0)
         return
     seen = 0
-    connect = sqlite3.connect
 
-    def counted(*args: Any, **more: Any) -> sqlite3.Connection:
-        connection = connect(*args, **more)
+    def count(_statement: str) -> None:
+        nonlocal seen
+        seen += 1
+        if seen >= after_statements:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-        def count(_statement: str) -> None:
-            nonlocal seen
-            seen += 1
-            if seen >= after_statements:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        connection.set_trace_callback(count)
-        return connection
-
-    sqlite3.connect = counted
     try:
+        platform = opened()
+        platform._file._connection().set_trace_callback(count)
         platform.apply(wanted)
     finally:
         os._exit(0)

@@ -1,6 +1,7 @@
 """The file of a rehearsal: damaged, it says so."""
 
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -8,16 +9,20 @@ from agent.adapters.platform.rehearsal.state_file import ServiceRow, StateFile
 from agent.errors import DependencyFailed
 
 
+def written(path: Path) -> None:
+    """Keep a row in the file and close it."""
+    row = ServiceRow(
+        name="s", uid="u", generation=1, template="{}", traffic=(), latest_ready=None, latest_created="r", ready=None
+    )
+    with StateFile(path).writing() as page:
+        page.keep_service(row)
+
+
 @pytest.mark.parametrize("how", ["no database", "torn pages", "a row that is no JSON", "a row of another version"])
 def test_a_damaged_file_is_a_sentence_that_says_what_to_do(tmp_path, how):
     """Whether it is noticed as it is opened or as it is read."""
     path = tmp_path / "rehearsal.sqlite"
-    book = StateFile(path)
-    row = ServiceRow(
-        name="s", uid="u", generation=1, template="{}", traffic=(), latest_ready=None, latest_created="r", ready=None
-    )
-    with book.writing() as page:
-        page.keep_service(row)
+    written(path)
     if how == "no database":
         path.write_text("garbage " * 1000)
     elif how == "torn pages":
