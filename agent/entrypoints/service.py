@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from agent.ports.bus import Delivery, Message, Outcome, Topic
 from agent.ports.stage_context import RECEIVER_OF, Owner
 from agent.ports.store import Query
 from agent.stages.observe_services import observe_services
+from agent.stages.shared.outcome import StageOutcome
 from agent.structured_log import structlog
 
 OBSERVE_EVERY_S = 60.0  # as the scheduler of the cloud does
@@ -87,7 +88,10 @@ def entry_message(entry: Mapping[str, object], *, attributes: Mapping[str, str] 
 
 
 class Ticker:
-    """Runs the tick in a thread of its own; a tick that fails is logged, and the next one comes."""
+    """Runs the tick in a thread of its own; a tick that fails is logged, and the next one comes.
+
+    A poll that found nothing new wrote nothing, so its incident stays due: it rests here until the next poll.
+    """
 
     def __init__(self, app: App, *, every_s: float) -> None:
         self._app = app
@@ -95,6 +99,7 @@ class Ticker:
         self._stopping = threading.Event()
         self._since: datetime | None = None
         self._observe_at = 0.0
+        self._polled: dict[str, datetime] = {}
         self._thread = threading.Thread(target=self._run, name="ticker", daemon=True)
 
     def start(self) -> None:
@@ -109,9 +114,13 @@ class Ticker:
     def tick(self) -> None:
         """Run one tick in the calling thread."""
         self._since = feed(self._app, self._since)
-        on_tick(self._app.contexts[Owner.TICK])
+        context = self._app.contexts[Owner.TICK]
+        now, pause = context.clock.now(), timedelta(seconds=context.rules.times.poll_s)
+        self._polled = {one: at for one, at in self._polled.items() if timedelta() <= now - at < pause}
+        done = on_tick(context, resting=self._polled)
+        self._polled |= {one: now for one, outcomes in done.items() if outcomes[-1:] == (StageOutcome.WAITING,)}
         if time.monotonic() >= self._observe_at:
-            observe_services(self._app.contexts[Owner.TICK])
+            observe_services(context)
             self._observe_at = time.monotonic() + OBSERVE_EVERY_S / self._app.environment.wait_factor
 
     def _run(self) -> None:

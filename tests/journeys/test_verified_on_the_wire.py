@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from agent.core.incident.phase import Phase
 from agent.core.plan.plan import Rollout
 from agent.entrypoints.cli.commands.replay import incident_json
 from agent.entrypoints.pubsub.handlers import OBSERVE_ATTEMPTS
-from agent.entrypoints.service import handlers
+from agent.entrypoints.service import Ticker, handlers
 from agent.errors import DependencyFailed
 from agent.ports.clock import Clock
 from agent.ports.logs import InstanceLog
@@ -290,3 +291,26 @@ def test_a_spare_accelerator_takes_the_way_by_a_tag(begun: Callable, spare: int 
         assert shifted is None
     after = world.open().describe(world.service)
     assert [(t.revision, t.percent) for t in after.traffic] == [(None, 100)]
+
+
+def test_a_good_service_is_asked_once_a_poll_however_often_the_tick_comes(begun, monkeypatch):
+    """Ten minutes, a tick every 2.5 s as `watch` has it: a completion every ten seconds, though none of them is news."""
+    told, world = begun()
+    world.fate = worlds.server.Fate(up=True, after_s=100)
+    approved(told)
+    platform = told.installation.environment.platform_of(told.incidents()[0].service)
+    asked_at, measure = [], platform.measure
+
+    def counted(*args: object) -> object:
+        asked_at.append(told.clock.now())
+        return measure(*args)
+
+    monkeypatch.setattr(platform, "measure", counted)
+    ticker = Ticker(told.installation, every_s=2.5)
+    while not told.incidents()[0].ended:
+        ticker.tick()
+        told.work()
+        told.clock.step(2.5)
+    assert told.incidents()[0].phase is Phase.RESOLVED
+    assert {(b - a).total_seconds() for a, b in pairwise(asked_at)} == {10}
+    assert len(asked_at) == 61

@@ -4,7 +4,7 @@ A cold start pays for every import, so the stages of other functions are importe
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 
 from pydantic import Field
@@ -170,17 +170,22 @@ def _observed(context: StageContext, delivery: Delivery, incident_id: str) -> St
         return StageOutcome.WAITING
 
 
-def on_tick(context: StageContext) -> dict[str, tuple[StageOutcome, ...]]:
+def on_tick(context: StageContext, *, resting: Collection[str] = ()) -> dict[str, tuple[StageOutcome, ...]]:
     """Run what time has made due, wake the owners of the rest, and send what was left unsent.
 
     One incident that fails does not hold up the others; its error is raised at the end.
+
+    Args:
+        context: The ports.
+        resting: Incidents that are not polled this time, though they are due.
     """
     from agent.stages.advance import advance
 
     now = context.clock.now()
     did: dict[str, tuple[StageOutcome, ...]] = {}
     failed: Exception | None = None
-    due, unsent = context.store.due(now, MOST_DUE), context.store.unsent(MOST_UNSENT)
+    due = [one for one in context.store.due(now, MOST_DUE) if one not in resting]
+    unsent = context.store.unsent(MOST_UNSENT)
     more = len(unsent) == MOST_UNSENT
     for incident_id in dict.fromkeys((*due, *unsent)):
         try:
