@@ -201,6 +201,12 @@ def reader(settings: Settings) -> ReadCheckpoint:
         from agent.adapters.clock import SystemClock
         from agent.adapters.google.access_token import READ_STORAGE, access_token
 
+        if settings.hub_offline and source.startswith("hf:"):
+            raise InputRejected(
+                f"the checkpoint {source[:200]!r} was not read",
+                why="HF_HUB_OFFLINE is on, so the model hub is never asked",
+                hint="switch it off, or give a folder or a bucket",
+            )
         hub_token = settings.hub_token.get_secret_value() if settings.hub_token is not None else None
         locator = Locator(
             mounts=mounts(settings),

@@ -183,6 +183,16 @@ def test_settings_of_ours_are_not_passed_on(tmp_path: Path, monkeypatch: pytest.
     assert Guidellm(program).version() == os.environ["HOME"]
 
 
+def test_whether_and_where_the_model_hub_is_asked_holds_for_a_driver_too(tmp_path: Path, monkeypatch) -> None:
+    """It reads a tokenizer from there."""
+    program = tmp_path / "guidellm"
+    program.write_text('#!/bin/sh\necho "guidellm version: $HF_HUB_OFFLINE $HF_ENDPOINT"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_ENDPOINT", "https://hub.example")
+    assert Guidellm(program).version() == "1 https://hub.example"
+
+
 @pytest.mark.parametrize("driver", [Guidellm, VllmBench])
 def test_a_program_that_is_not_there_is_said(driver: type, tmp_path: Path) -> None:
     """When it is asked for its version, and when it is to start."""

@@ -15,7 +15,8 @@ from agent.errors import DependencyFailed, InputRejected
 from agent.ports.load import LoadResult
 
 PASSED_ON: Final = (
-    *("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "HF_HOME", "HF_TOKEN", "SSL_CERT_FILE"),
+    *("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SSL_CERT_FILE"),
+    *("HF_HOME", "HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE"),
     *("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"),
 )
 TAIL_BYTES: Final = 4000

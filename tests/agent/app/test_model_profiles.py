@@ -228,8 +228,13 @@ def test_a_checkpoint_of_the_hub_that_cannot_be_read_says_which_file_and_why(hub
 
 def test_an_installation_that_is_told_to_stay_offline_never_asks(hub, tmp_path):
     settings = read_settings({"STORE": f"sqlite:{tmp_path}", "HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "1"})
+    models = known_models(BUNDLED, settings)
     with pytest.raises(InputRejected):
-        known_models(BUNDLED, settings).find("someone/tiny")
+        models.find("someone/tiny")
+    with pytest.raises(InputRejected, match="HF_HUB_OFFLINE"):
+        models.find("hf:someone/tiny")
+    with pytest.raises(InputRejected, match="HF_HUB_OFFLINE"):
+        models.add("hf:someone/tiny", as_name="tiny")
     assert hub.asked == []
 
 
