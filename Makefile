@@ -8,7 +8,7 @@ PYTHON ?= $(shell for v in 3.13 3.12 3.11; do for p in /usr/bin/python$$v python
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import ensurepip, venv' 2>/dev/null && echo $$p && exit; done; done; \
 	python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo python3)
 PORT ?= 8080
-EXAMPLE ?= examples/gemma4-26b-l4-startup-probe
+EXAMPLE ?= examples/gemma4-31b-l4-oom
 STATE ?= state
 LAB ?= state/lab-model
 PYTEST_ARGS ?=

@@ -13,6 +13,7 @@ from tests.leases import HELD
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBE = "gemma4-26b-l4-startup-probe"
+MEMORY = "gemma4-31b-l4-oom"
 
 
 def test_a_probe_that_was_too_short_ends_resolved(journey) -> None:
@@ -197,8 +198,8 @@ def test_an_example_opens_the_incident_that_the_tutorial_names(journey) -> None:
     """Its entries are taken in one after another: the last one names no revision, and would open another incident."""
     from agent.entrypoints.service import read_example
 
-    told = journey(PROBE)
-    read_example(told.installation, ROOT / "examples" / PROBE)
-    assert [i.id for i in told.incidents()] == ["inc-4d24780e817e"]
+    told = journey(MEMORY)
+    read_example(told.installation, ROOT / "examples" / MEMORY)
+    assert [i.id for i in told.incidents()] == ["inc-19f35143ba56"]
     assert told.installation.queue.waiting().get("sre-log-events-sub", 0) == 0
-    assert "sre-agent incidents show inc-4d24780e817e" in (ROOT / "docs" / "tutorial.md").read_text()
+    assert "sre-agent incidents show inc-19f35143ba56" in (ROOT / "docs" / "tutorial.md").read_text()
