@@ -51,7 +51,7 @@ flowchart LR
   control --> on_decision
   on_decision ==>|apply, shift, roll back| services[watched services]
   scheduler[every minute] --> on_tick
-  on_tick -->|views, one completion| services
+  on_tick -->|views, completions| services
 ```
 
 ## From a log line to a verified fix
@@ -75,7 +75,7 @@ sequenceDiagram
   D->>E: decision: APPROVED
   E->>E: check receipt, limits and live state, store the intent with its etag: APPLYING
   E->>S: apply with that etag
-  T->>S: watch the rollout, then send one real completion: VERIFYING
+  T->>S: watch the rollout, then send real completions: VERIFYING
   alt recovered
     T->>P: RESOLVED
   else not recovered or inconclusive, or a person decides to roll back

@@ -15,7 +15,7 @@ HEAD: Final = """# What the agent can do on each platform
 
 Written from `tools/platform_abilities.py` by `python -m tools.platforms_page`; `--check` tells whether it is current.
 `tests/contracts/test_platform.py` runs one suite over every adapter and holds what it reads, changes, stages and creates equal to this
-page. Every adapter reads flags, variables and state, verifies by one real completion, and puts the prior state back. What a service's own
+page. Every adapter reads flags, variables and state, verifies by real completions, and puts the prior state back. What a service's own
 configuration rules out (a shell line in front of the flags, an autoscaler) is refused by name.
 """
 
