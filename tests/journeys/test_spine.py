@@ -7,6 +7,7 @@ import pytest
 from agent.core.change.verification import Check, Verdict
 from agent.core.decision.decision import Choice
 from agent.core.incident.phase import Phase
+from agent.core.plan.proof import Proof
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused, StateConflict
 from agent.ports.control import KillSwitch
 from tests.leases import HELD
@@ -203,3 +204,12 @@ def test_an_example_opens_the_incident_that_the_tutorial_names(journey) -> None:
     assert [i.id for i in told.incidents()] == ["inc-19f35143ba56"]
     assert told.installation.queue.waiting().get("sre-log-events-sub", 0) == 0
     assert "sre-agent incidents show inc-19f35143ba56" in (ROOT / "docs" / "tutorial.md").read_text()
+
+
+def test_the_first_incident_that_anybody_sees_carries_a_proof_of_memory(journey) -> None:
+    """What `make run`, the tutorial and the README's picture show is what the README says the agent does."""
+    plan = journey(MEMORY).until(lambda i: i.phase is Phase.ASKED).plan
+    assert (plan.proof, plan.fit_after.fits) == (Proof.COMPUTED, True)
+    assert f"EXAMPLE ?= examples/{MEMORY}\n" in (ROOT / "Makefile").read_text()
+    assert f"sre-agent up --example {MEMORY}\n" in (ROOT / "docs" / "tutorial.md").read_text()
+    assert "docs/pictures/incident-asked-memory-desk.webp" in (ROOT / "README.md").read_text()
