@@ -246,6 +246,11 @@ class ModelFacts:
         return sum(group.count for group in self.layers)
 
     @property
+    def encodes_only(self) -> bool:
+        """No layer caches: an encoder, whose texts are read whole."""
+        return not any(group.owns_kv for group in self.layers)
+
+    @property
     def attends_sparsely(self) -> bool:
         """An indexer chooses the tokens that a latent layer attends to."""
         return any(group.index_bytes is not None for group in self.layers)

@@ -110,7 +110,7 @@ class KvLayout:
     def min_block_tokens(self) -> int:
         """Tokens of the smallest block, what the old size formula multiplies by."""
         sizes = [cache.block_tokens for cache in self.caches if cache.kind is not AttentionKind.RECURRENT]
-        return min(sizes or [cache.block_tokens for cache in self.caches])
+        return min(sizes or [cache.block_tokens for cache in self.caches] or [BLOCK_TOKENS])
 
     @property
     def groups(self) -> int:
@@ -247,7 +247,7 @@ def plan_layout(
         draft: Draft model whose layers cache beside the target's.
 
     Returns:
-        Groups of equal page size, as vLLM's ``unify_kv_cache_spec_page_size`` and
+        Groups of equal page size, none for an encoder, as vLLM's ``unify_kv_cache_spec_page_size`` and
         ``_get_kv_cache_groups_uniform_page_size`` make them.
 
     Source: vllm/v1/core/kv_cache_utils.py, version 0.32.0, read 2026-11-21.
@@ -259,6 +259,8 @@ def plan_layout(
         *(draft.layers if draft is not None else ()),
     )
     caches = _merged(layers, flags, block_tokens, bytes_per_element)
+    if not caches:
+        return KvLayout(caches=(), group_layers=1, bytes_per_block=1)
     mixed = {cache.kind for cache in caches} >= {AttentionKind.FULL, AttentionKind.SLIDING}
     if flags.disable_hybrid_kv_cache_manager or rules.is_v0 or (rules.widens_sliding_windows and mixed):
         caches = tuple(replace(cache, kind=AttentionKind.FULL, window_tokens=None) for cache in caches)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.fit.bounds import Bounds
+from agent.fit.bounds import NOTHING, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.kv_cache import KvLayout
@@ -63,6 +63,8 @@ def fill_pool(
     _check_enough_kv_cache_memory in vllm/v1/core/kv_cache_utils.py, version 0.32.0, read 2026-11-21;
     get_kv_cache_configs of 0.20.0, 0.21.0, 0.22.0 and 0.30.0, read 2026-11-26.
     """
+    if not layout.caches:
+        return _nothing_cached(run)
     layout = layout.with_encoder(run.max_num_batched_tokens)
     one = layout.bytes_per_block
     given = flags.num_gpu_blocks_override
@@ -101,6 +103,27 @@ def fill_pool(
         concurrency=(blocks.low / need, blocks.best / need, blocks.high / need),
         longest=min(starts, served),
         length=length,
+    )
+
+
+def _nothing_cached(run: Effective) -> Pool:
+    """An encoder's: no block is cut, and a step takes as many requests as there may be sequences.
+
+    Source: get_kv_cache_config_from_groups and check_enough_kv_cache_memory (nothing is checked without a cache) in
+    vllm/v1/core/kv_cache_utils.py of 0.19.0, read 2026-11-27.
+    """
+    return Pool(
+        kv_bytes=NOTHING,
+        blocks=NOTHING,
+        per_request=0,
+        bytes_per_request=0,
+        demand_bytes=0,
+        usable=NOTHING,
+        tokens=NOTHING,
+        capacity=NOTHING,
+        concurrency=(run.max_num_seqs, run.max_num_seqs, run.max_num_seqs),
+        longest=run.max_model_len,
+        length=run.max_model_len,
     )
 
 

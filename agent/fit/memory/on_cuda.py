@@ -123,7 +123,7 @@ def predict_on_cuda(
     layout = _layout(model, _paging(flags), rules, draft)
     pool = fill_pool(layout, terms.pool, flags, rules, run=run, needs=needs)
     profiled = _blocks_of_graph_profile(model, accelerator, rules, run) * layout.bytes_per_block
-    steps = _steps(terms, pool, flags, auto=run.auto_length, graph_profile=profiled)
+    steps = _steps(terms, pool, flags, auto=run.auto_length, graph_profile=profiled, caches=bool(layout.caches))
     refused = (*verdict.flag_refusals, *refused_alignment(model, layout, flags, rules, run))
     steps += blocks_for_states(layout, pool, flags, rules, run)
     outcome = decide(steps, replace(verdict, flag_refusals=refused))
@@ -294,7 +294,7 @@ def _keeps_flash_2_buffers(model: ModelFacts, accelerator: AcceleratorFacts, rul
     return major == 8 and model.family != "gemma-4" and rules.flash_2_graph_buffers
 
 
-def _steps(terms: Terms, pool: Pool, flags: Flags, *, auto: bool, graph_profile: int) -> list[Step]:
+def _steps(terms: Terms, pool: Pool, flags: Flags, *, auto: bool, graph_profile: int, caches: bool) -> list[Step]:
     """The steps of start-up in their order."""
     t, blocks_given = terms, flags.num_gpu_blocks_override is not None
     loading = independent_sum((t.weights, t.transient, t.context))
@@ -305,6 +305,8 @@ def _steps(terms: Terms, pool: Pool, flags: Flags, *, auto: bool, graph_profile:
         Step(reason=FitReason.LOAD_PEAK, need=loading, margin=t.total.less(loading)),
         Step(reason=FitReason.PROFILE, need=profiling, margin=t.total.less(profiling)),
     ]
+    if not caches:
+        return [*steps, _capture(t, None)]
     if t.given_pool is None:
         if graph_profile:
             steps.append(_profile_graphs(t, graph_profile))

@@ -36,7 +36,7 @@ class ChipPool:
     @property
     def blocks(self) -> Bounds:
         """Blocks; every layer keeps every token, so a block holds ``block_tokens`` of a request."""
-        held, one = self.bytes.at_least(0), self.bytes_per_block
+        held, one = self.bytes.at_least(0), max(1, self.bytes_per_block)
         return Bounds(low=held.low // one, best=held.best // one, high=held.high // one)
 
 

@@ -94,22 +94,27 @@ def activation_peak(
     routed = experts_workspace(model, flags, batch * replicas(model, flags), rules)
     gathered = (replicas(model, flags) - 1) * forward
     if rules.is_v0:
-        return profile_peak(forward, min(run.max_num_seqs, batch) * model.vocab, flags, rules)
-    sampler = int(SAMPLER_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
+        return profile_peak(forward, _logits(model, run), flags, rules)
+    sampler = int(SAMPLER_BYTES_PER_LOGIT * _logits(model, run))
     encoder = _encoder(model, flags, run)
     best = max(forward, routed, sampler, encoder) + GIB // 10
     least = _SURE if flags.max_num_seqs is not None else 0.35
     sure_of_encoder = 0 if flags.untyped(_PROCESSOR) is not None else _SURE_OF_ENCODER
     low, high = int(max(max(forward, sampler) * least, encoder * sure_of_encoder)), int(best * 1.2) + 2 * GIB // 5
     if plain_sampling:
-        logits = PLAIN_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab
+        logits = PLAIN_BYTES_PER_LOGIT * _logits(model, run)
         low = min(low, int(max(forward, logits, encoder if sure_of_encoder else 0) * _SURE))
     if rules.native_sampler:
-        sorting = int(SORTED_BYTES_PER_LOGIT * min(run.max_num_seqs, batch) * model.vocab)
+        sorting = int(SORTED_BYTES_PER_LOGIT * _logits(model, run))
         best, high = max(best, sorting), max(high, sorting + GIB // 5)
         if flags.max_num_seqs is None:
             low = min(low, int(max(forward * least, encoder * sure_of_encoder)))
     return Bounds(low=low, best=best + gathered, high=high + gathered)
+
+
+def _logits(model: ModelFacts, run: Effective) -> int:
+    """Logits of one step; an encoder samples nothing."""
+    return 0 if model.encodes_only else min(run.max_num_seqs, run.max_num_batched_tokens) * model.vocab
 
 
 def experts_workspace(model: ModelFacts, flags: Flags, batch: int, rules: VersionRules) -> int:
@@ -154,7 +159,7 @@ def replicas(model: ModelFacts, flags: Flags) -> int:
 
 def sampler_most(model: ModelFacts, run: Effective) -> int:
     """The most that sampling for every sequence of a step was seen to take, bytes."""
-    return int(SORTED_BYTES_PER_LOGIT * min(run.max_num_seqs, run.max_num_batched_tokens) * model.vocab) + GIB // 10
+    return int(SORTED_BYTES_PER_LOGIT * _logits(model, run)) + GIB // 10
 
 
 def sampler_warm_up(model: ModelFacts, run: Effective, accelerator: AcceleratorFacts, activations: Bounds) -> Bounds:
@@ -175,7 +180,7 @@ def sampler_warm_up(model: ModelFacts, run: Effective, accelerator: AcceleratorF
     """
     flash = accelerator.supports(_FLASHINFER_SAMPLER)
     width = FLASHINFER_SAMPLER_BYTES_PER_LOGIT if flash else TRITON_SAMPLER_BYTES_PER_LOGIT
-    logits = min(run.max_num_seqs, run.max_num_batched_tokens) * model.vocab
+    logits = _logits(model, run)
     return Bounds(low=0, best=0, high=max(0, int(width * logits) - activations.low))
 
 

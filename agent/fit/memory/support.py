@@ -88,6 +88,9 @@ class _Findings:
     notes: list[str] = field(default_factory=list)
 
 
+_ENCODERS_FROM = (0, 11)
+
+
 def judge(
     model: ModelFacts,
     accelerator: AcceleratorFacts,
@@ -111,6 +114,8 @@ def judge(
     if rules.is_dated:
         _judge_dated(model, accelerator, flags, rules, findings, run=run)
     _judge_model(model, flags, rules, findings)
+    if model.encodes_only and not accelerator.is_gpu:
+        findings.doubts.append("how an encoder without a cache starts without a GPU was not read")
     if flags.max_model_len is None and model.other_positions:
         known = ", ".join(f"{positions:,}" for positions in (model.max_position, *model.other_positions))
         findings.left_out.append(f"max_model_len is not given and this model is published with {known} positions")
@@ -165,6 +170,8 @@ def _judge_model(model: ModelFacts, flags: Flags, rules: VersionRules, findings:
     """What is not known of the model's own memory."""
     if model.unmodelled:
         findings.doubts.append(model.unmodelled)
+    if model.encodes_only and rules.numbers < _ENCODERS_FROM:
+        findings.doubts.append("how an encoder without a cache started before vLLM 0.11 was not read")
     if whole_video(model, flags, rules) is not NOTHING:
         findings.notes.append("before 0.13 a whole video is profiled: up to 24 GiB a device are held for it")
         if model.hidden > _WIDEST_VIDEO:

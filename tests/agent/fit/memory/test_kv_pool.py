@@ -100,3 +100,22 @@ def test_cached_prefixes_and_guessed_tokens_hold_further_states(catalogue):
     for version, states in (("0.23", 0), ("0.26", 0), ("0.27.1", 0), ("0.28", 1)):  # only if asked up to 0.27
         assert spare_states(parse_flags(""), catalogue.rules(version)) == states
     assert spare_states(parse_flags("--enable-prefix-caching"), catalogue.rules("0.11")) == 0
+
+
+def test_an_encoder_needs_its_weights_and_no_cache(ask):
+    """Granite's encoder of the shape of ModernBERT printed 0.29 GiB and started at a utilisation of 0.10 (0.19.0)."""
+    report = ask(
+        "ibm-granite/granite-embedding-english-r2",
+        "nvidia-rtx-3060-12gb",
+        "--gpu-memory-utilization 0.10",
+        vllm="0.19.0",
+    )
+    assert report.weights_bytes.best / GIB == pytest.approx(0.29, rel=0.04)
+    assert report.fits is True
+    assert report.kv_bytes_per_request.best == 0
+    assert report.max_concurrency == (256, 256, 256)
+
+
+@pytest.mark.parametrize(("card", "vllm"), [("cpu", "0.30.0"), ("tpu-v5e", "0.30.0"), ("nvidia-l4", "0.10.2")])
+def test_an_encoder_where_its_start_was_not_read_cannot_be_told(ask, card, vllm):
+    assert ask("BAAI/bge-m3", card, vllm=vllm).fits is None
