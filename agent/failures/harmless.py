@@ -12,6 +12,7 @@ from agent.failures.text.no_evidence import GOES_ON
 from agent.failures.text.phases import Timeline
 from agent.failures.text.pod_starts import NODE_LOST, is_waiting
 from agent.failures.text.queues import Queues
+from agent.failures.text.signs_of_life import is_alive
 from agent.failures.text.starts import STARTING, UP
 from agent.failures.text.subjects import Subject, names_server, subject_of
 
@@ -32,21 +33,24 @@ def harmless(
 ) -> Finding | None:
     """A harmless text; ``besides`` for one that tells a trouble of another program.
 
-    Not with certainty where nobody says whose queue drained, which of several servers wrote, what became of a pod
-    that has what it waited for, what a container did that was started, or whether a start came to its end.
+    Not with certainty where nobody says whose queue drained or whose probe failed, which of several servers wrote, what
+    became of a pod that has what it waited for, what a container did that was started, whether a start came to its end,
+    or what the words of a program mean that no rule knows.
     """
     loud = unknown_of(lines, loud, sightings, timeline)
     scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
     survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
     notes = only_info(list(lines))
     calm = (scary or timeline.is_progress) and all(is_calmed(lines, index, timeline) for index in loud)
-    if not notes and not calm:
+    goes_on = not (notes or calm or loud or survived or timeline.is_progress) and is_alive(lines)
+    if not (notes or calm or goes_on):
         return None
     best = max(scary, key=lambda sighting: (sighting.signature.precedence, -sighting.index), default=None)
     markers = [sighting for sighting in sightings if sighting.signature.role is Role.PHASE]
-    doubt = besides or loud or any(is_queue(s.signature) and not timeline.server(s.index) for s in sightings)
+    doubt = besides or loud or goes_on or any(is_queue(s.signature) and not timeline.server(s.index) for s in sightings)
     doubt = doubt or any(is_waiting(lines[s.index]) for s in survived) or any(NODE_LOST in line for line in lines)
-    over = (s.index for s in sightings if s.signature.role in {Role.CAUSE, Role.CONSEQUENCE})
+    over = [s.index for s in sightings if s.signature.role in {Role.CAUSE, Role.CONSEQUENCE}]
+    doubt = doubt or any("STARTUP" in lines[index] and "probe failed" in lines[index] for index in over)
     doubt = doubt or any(timeline.may_be_of_two(index, perhaps=True) for index in over)
     answers = Answers(lines, timeline)
     doubt = doubt or any(s.signature.passing and answers.is_refused(s.index) for s in sightings)
@@ -57,7 +61,7 @@ def harmless(
     shown = [*scary[:3], *survived[:2]] or markers[-3:]
     return Finding(
         class_=FailureClass.BENIGN,
-        signature=best.signature.id if best else "healthy_progress" if timeline.is_progress else "only_notes",
+        signature=best.signature.id if best else _unspoken(timeline, goes_on=goes_on),
         confidence=_calm(best, timeline, loud=bool(loud)),
         certain=not doubt and (best.signature.certain if best else timeline.is_progress),
         benign=True,
@@ -66,6 +70,12 @@ def harmless(
         phase=timeline.last_phase,
         precedence=best.signature.precedence if best else 0,
     )
+
+
+def _unspoken(timeline: Timeline, *, goes_on: bool) -> str:
+    if timeline.is_progress:
+        return "healthy_progress"
+    return "signs_of_life" if goes_on else "only_notes"
 
 
 def ends_dead(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline) -> bool:

@@ -74,7 +74,9 @@ class Compiled:
         for gapped in self.gapped_vetoes:
             if gapped.anchor in raw and gapped.stands_in(raw):
                 return True
-        return self.level_veto is not None and self.level_veto.match(raw) is not None
+        if self.level_veto is None:
+            return False
+        return self.level_veto.match(raw) is not None or self.level_veto.match(_body(raw)) is not None
 
     def skips(self, raw: bytes) -> bool:
         """Whether the line names another program, and the entry is none of what may strike the server as well."""
@@ -207,7 +209,12 @@ def _is_whole(word: bytes, line: bytes) -> bool:
 
 def _is_whole_body(word: bytes, raw: bytes) -> bool:
     """Whether the word is all that the program wrote, behind the names and times of a collector."""
-    return body_of(raw.decode("utf-8", "surrogatepass")).strip().encode("utf-8", "surrogatepass").lower() == word
+    return _body(raw).strip().lower() == word
+
+
+def _body(raw: bytes) -> bytes:
+    """What the program wrote, behind the names and times of a collector."""
+    return body_of(raw.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
 
 
 def _strength(entry: Signature) -> tuple[int, int]:

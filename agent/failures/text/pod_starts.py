@@ -33,6 +33,17 @@ _REVISION_READY = re.compile(r"RevisionReady: Successfully provisioned revision 
 _COLUMN = re.compile(r"(?:RevisionName(?:_s)?: (?P<revision>[a-z][\w-]{1,100})|\w{1,60}_[sdgbt]: )")
 """How Container Apps says that a revision is up, and names that of an event: in a column, below the event's words."""
 
+_TRIED = re.compile(
+    r"STARTUP (?P<kind>\w{1,10}) probe failed (?P<times>\d{1,6}) times? consecutively"
+    r" for container \"(?P<name>[^\"]{1,300})\""
+)
+_PASSED = re.compile(
+    r"STARTUP (?P<kind>\w{1,10}) probe succeeded after (?P<times>\d{1,6}) attempts?"
+    r" for container \"(?P<name>[^\"]{1,300})\""
+)
+"""How Cloud Run counts the tries of one instance; that it gave up, it says in the same line."""
+_GAVE_UP = "was not started"
+
 _AGE = r"(?:\d{1,6}[ywdhms]){1,3}"
 _LAST_SEEN = re.compile(
     rf"(?:^|\s)(?P<listed>{_AGE})(?: \(x\d{{1,9}} over {_AGE}\))?\s{{1,20}}(?:Normal|Warning)\s"
@@ -138,8 +149,27 @@ class PodStarts:
         """Whether what a probe asked in vain answers by now, or does below, as the platform or its own log says."""
         if self.all_ready or self._timeline.came_up(pods_of(self._lines[index]), index):
             return True
+        if self._probe_passed(index):
+            return True
         columns = takewhile(bool, (_COLUMN.match(line) for line in islice(self._lines, index + 1, None)))
         return any(self._revisions_ready.get(column["revision"], -1) > index for column in columns if column)
+
+    def _probe_passed(self, index: int) -> bool:
+        """Whether a start-up probe that failed some times succeeded below, after more tries than those."""
+        tried = _TRIED.search(self._lines[index]) or (_TRIED.search(self._lines[index - 1]) if index else None)
+        if tried is None or _GAVE_UP in tried.string:
+            return False
+        passed = self._passed.get((tried["kind"], tried["name"]), [])
+        return any(at > index and times > int(tried["times"]) for at, times in passed)
+
+    @cached_property
+    def _passed(self) -> Mapping[tuple[str, str], list[tuple[int, int]]]:
+        """Where the start-up probe of each container succeeded, and after how many tries."""
+        found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+        for index, line in enumerate(self._lines):
+            if "probe succeeded after" in line and (passed := _PASSED.search(line)):
+                found[passed["kind"], passed["name"]].append((index, int(passed["times"])))
+        return found
 
     @cached_property
     def _revisions_ready(self) -> Mapping[str, int]:

@@ -286,6 +286,28 @@ def test_a_500_that_is_answered_later_is_not_certainly_over(matcher: Matcher) ->
     assert not found.certain
 
 
+TRIED = 'STARTUP HTTP probe failed {} times consecutively for container "{}" on port 8080 path "/health". Connection refused.'
+PASSED = 'STARTUP HTTP probe succeeded after {} attempts for container "{}" on port 8080 path "/health".'
+
+
+def test_a_probe_that_failed_and_succeeded_after_more_tries_is_over(matcher: Matcher) -> None:
+    """Cloud Run counts the tries of one instance; several write into one stream, so it is not certain."""
+    begun = "Starting new instance. Reason: AUTOSCALING - Instance started due to traffic increase"
+    tried = [begun, TRIED.format(1, "lamp-1"), TRIED.format(2, "lamp-1")]
+    over = classify(matcher, [*tried, PASSED.format(3, "lamp-1")], "cloud_run")
+    assert over.benign
+    assert not over.certain
+    for passed in (
+        PASSED.format(2, "lamp-1"),
+        PASSED.format(3, "lamp-2"),
+        PASSED.format(3, "lamp-1").replace("HTTP", "TCP"),
+    ):
+        assert not classify(matcher, [*tried, passed], "cloud_run").benign
+    assert not classify(matcher, [begun, PASSED.format(3, "lamp-1"), *tried], "cloud_run").benign
+    gave_up = TRIED.format(1, "lamp-1") + " The instance was not started."
+    assert not classify(matcher, [begun, gave_up, begun, PASSED.format(3, "lamp-1")], "cloud_run").benign
+
+
 def test_what_a_server_answers_of_others_does_not_end_its_500s_of_one_route(matcher: Matcher) -> None:
     """Two may be chance, and are not certainly over."""
     failed = f"(APIServer pid=7) {ANSWERED_500}".replace("/chat/completions", "/embeddings")

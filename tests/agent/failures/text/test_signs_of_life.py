@@ -1,0 +1,90 @@
+"""Logs of programs that no rule knows: harmless where they say that they are up and nothing speaks of trouble."""
+
+import pytest
+
+from agent.failures.finding import Finding
+from agent.failures.match.matcher import Matcher
+from agent.failures.text.entry_text import log_lines
+from tests.agent.failures.text.test_ends import ENDS
+
+GUNICORN = [
+    "nohup: ignoring input",
+    "[2031-05-06 07:08:09 +0000] [9] [INFO] Starting gunicorn 23.0.0",
+    "[2031-05-06 07:08:09 +0000] [9] [INFO] Listening at: http://0.0.0.0:5000 (9)",
+    "[2031-05-06 07:08:09 +0000] [11] [INFO] Booting worker with pid: 11",
+]
+FLASK = [
+    " * Serving Flask app 'lamp'",
+    " * Running on http://127.0.0.1:5000",
+    '127.0.0.1 - - [06/May/2031 07:08:09] "GET /lamps HTTP/1.1" 200 -',
+    '127.0.0.1 - - [06/May/2031 07:08:10] "POST /lamps HTTP/1.1" 201 -',
+]
+POSTGRES = [
+    "2031-05-06 07:08:09.787 UTC [1] LOG:  starting PostgreSQL 12.0 on x86_64-pc-linux-musl",
+    "2031-05-06 07:08:10.272 UTC [1] LOG:  database system is ready to accept connections",
+]
+APACHE = [
+    "AH00558: apache2: Could not reliably determine the server's fully qualified domain name, using 10.0.0.9",
+    "[Tue May 06 07:08:09.277113 2031] [mpm_prefork:notice] [pid 1:tid 1] AH00163: Apache/2.4.65 (Debian) configured -- "
+    "resuming normal operations",
+]
+EXPRESS = ["> node lamp.js", "lamp listening on port 3000", "GET /lamps 200 3.1 ms", "POST /lamps 201 2 ms - 14"]
+LOGS = {"gunicorn": GUNICORN, "Flask": FLASK, "PostgreSQL": POSTGRES, "Apache": APACHE, "Express": EXPRESS}
+
+
+def classify(matcher: Matcher, lines: list[str]) -> Finding:
+    text = "\n".join(log_lines("\n".join(lines)))
+    return matcher.classify(text, whole_log=True, platform=None)
+
+
+@pytest.mark.parametrize("name", list(LOGS))
+def test_a_log_of_any_program_that_is_up_is_harmless_and_not_with_certainty(matcher: Matcher, name: str) -> None:
+    found = classify(matcher, LOGS[name])
+    assert found.benign
+    assert not found.certain
+
+
+@pytest.mark.parametrize("name", list(LOGS))
+@pytest.mark.parametrize("end", [end for end in ENDS if "Deactivated successfully" not in end])
+def test_an_end_is_not_hidden_by_what_the_program_did_before(matcher: Matcher, name: str, end: str) -> None:
+    assert not classify(matcher, [*LOGS[name], end]).benign
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "the lamp does not answer any more",
+        "lamp: exited",
+        "lamp is not responding",
+        "Lost the connection of the lamp",
+        "the lamp could not be lit",
+        "POST /lamps 500 2 ms - 14",
+        '127.0.0.1 - - [06/May/2031 07:08:10] "POST /lamps HTTP/1.1" 502 -',
+        "2031-05-06 07:08:10 WARN lamp failed",
+        '  File "/srv/lamp.py", line 3, in light',
+        "    at Lamp.light (/srv/lamp.js:3:1)",
+        "frame #3: lamp + 0x10",
+    ],
+)
+def test_words_of_a_trouble_that_no_rule_knows_leave_it_open(matcher: Matcher, said: str) -> None:
+    if "does not answer" not in said:
+        assert not classify(matcher, [*FLASK, said]).benign
+    assert not classify(matcher, [said]).benign
+
+
+def test_an_error_above_leaves_it_open_and_a_warning_does_not(matcher: Matcher) -> None:
+    assert not classify(matcher, ["2031-05-06 07:08:09 ERROR the lamp is broken", *FLASK]).benign
+    assert not classify(matcher, ["the lamp cannot be lit", *FLASK]).benign
+    assert classify(matcher, ["2031-05-06 07:08:09 WARNING no cache, a retry will follow", *FLASK]).benign
+
+
+def test_a_start_that_says_nothing_of_its_end_is_not_up(matcher: Matcher) -> None:
+    assert not classify(matcher, GUNICORN[:1]).benign
+    assert not classify(matcher, ["lamp 3.1", "reading /etc/lamp.toml", "warming the wire"]).benign
+
+
+def test_no_program_speaks_for_another(matcher: Matcher) -> None:
+    up = [f"web-1  | {line}" for line in FLASK]
+    assert classify(matcher, up).benign
+    assert not classify(matcher, [*up, "lamp-1  | reading /etc/lamp.toml"]).benign
+    assert classify(matcher, [*up, "lamp-1  | lamp listening on port 3000"]).benign
