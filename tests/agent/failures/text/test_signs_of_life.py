@@ -25,8 +25,7 @@ POSTGRES = [
 ]
 APACHE = [
     "AH00558: apache2: Could not reliably determine the server's fully qualified domain name, using 10.0.0.9",
-    "[Tue May 06 07:08:09.277113 2031] [mpm_prefork:notice] [pid 1:tid 1] AH00163: Apache/2.4.65 (Debian) configured -- "
-    "resuming normal operations",
+    "[Tue May 06 07:08:09.277113 2031] [mpm_prefork:notice] [pid 1] AH00163: Apache/2.4.65 -- resuming normal operations",
 ]
 EXPRESS = ["> node lamp.js", "lamp listening on port 3000", "GET /lamps 200 3.1 ms", "POST /lamps 201 2 ms - 14"]
 LOGS = {"gunicorn": GUNICORN, "Flask": FLASK, "PostgreSQL": POSTGRES, "Apache": APACHE, "Express": EXPRESS}
