@@ -25,7 +25,7 @@ settings, from the environment or from deploy.env:
   SMOKE_SERVICE  a watched service on Cloud Run that nobody needs  (for smoke --record alone)
   EXTRA_VARS     further Terraform variables, a .tfvars.json file (optional)
   secrets        SLACK_TOKEN, SLACK_SIGNING_SECRET, PAGERDUTY_ROUTING_KEY, PAGERDUTY_SECRETS, NOTIFY_TARGETS,
-                 WEBHOOK_SECRETS, WEBHOOK_DECIDERS, INGEST_SECRETS, MODEL_API_KEY, SERVICE_API_KEYS, HF_TOKEN, FORM_KEY:
+                 WEBHOOK_SECRETS, WEBHOOK_DECIDERS, INGEST_SECRETS, MODEL_API_KEY, SERVICE_API_KEYS, FORM_KEY:
                  set one to store it as a new version; unset leaves what is stored; FORM_KEY is made where none is;
                  OTEL_EXPORTER_OTLP_HEADERS too, where EXTRA_VARS names a collector of traces
 TEXT
@@ -236,7 +236,7 @@ store_secrets() {
     changed="the secrets, and what was there before"
   fi
   local name secret version versions=()
-  for name in RECEIPT_KEY SLACK_TOKEN SLACK_SIGNING_SECRET PAGERDUTY_ROUTING_KEY PAGERDUTY_SECRETS NOTIFY_TARGETS WEBHOOK_SECRETS WEBHOOK_DECIDERS INGEST_SECRETS MODEL_API_KEY SERVICE_API_KEYS HF_TOKEN FORM_KEY OTEL_EXPORTER_OTLP_HEADERS; do
+  for name in RECEIPT_KEY SLACK_TOKEN SLACK_SIGNING_SECRET PAGERDUTY_ROUTING_KEY PAGERDUTY_SECRETS NOTIFY_TARGETS WEBHOOK_SECRETS WEBHOOK_DECIDERS INGEST_SECRETS MODEL_API_KEY SERVICE_API_KEYS FORM_KEY OTEL_EXPORTER_OTLP_HEADERS; do
     if [[ $name == OTEL_* ]] && ! sends_traces; then continue; fi  # a shell may have it for other programs
     secret="sre-$(printf '%s' "$name" | tr 'A-Z_' 'a-z-')"
     version=$(ask 1 gcloud secrets versions list "$secret" "--project=$PROJECT" --filter=state=ENABLED --limit=1 "--format=value(name)") || version=

@@ -7,7 +7,7 @@ locals {
     on_alert     = { topic = "alerts", open = false, min = 0, max = 3, concurrency = 8, memory = "1Gi", timeout = 120, settings = [] }
     on_incident = { topic = "incidents", open = false, min = 0, max = 3, concurrency = 4, memory = "1Gi", timeout = 540,
       settings = ["PLATFORM", "POLICY", "MODEL_ENDPOINTS", "MODEL_NAME", "MODEL_ASK_WHEN", "MODEL_WAKE_WHEN", "MODEL_FOLLOW_UP",
-    "SLACK_CHANNEL", "SLACK_API_URL", "PAGERDUTY_URL", "WEBHOOK_URLS", "PUBLIC_URL", "HF_ENDPOINT", "HF_HUB_OFFLINE"] }
+    "SLACK_CHANNEL", "SLACK_API_URL", "PAGERDUTY_URL", "WEBHOOK_URLS", "PUBLIC_URL"] }
     on_decision = { topic = "decisions", open = false, min = 0, max = 1, concurrency = 1, memory = "1Gi", timeout = 540,
     settings = ["PLATFORM", "POLICY", "KILL_SWITCH", "RECEIPT_KMS"] }
     on_tick = { topic = "", open = false, min = 0, max = 1, concurrency = 1, memory = "1Gi", timeout = 540,

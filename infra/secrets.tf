@@ -1,6 +1,7 @@
 locals {
-  # Every secret of docs/settings.md, and the functions that may read it: nobody else can. The last one is for the
-  # collector of traces (docs/telemetry.md), to which every function sends.
+  # Every secret of docs/settings.md that a function uses, and the functions that may read it: nobody else can. HF_TOKEN is not
+  # here, because no incident asks the model hub. The last one is for the collector of traces (docs/telemetry.md), to which
+  # every function sends.
   secrets = {
     RECEIPT_KEY                = ["decide", "on_decision"]
     SLACK_SIGNING_SECRET       = ["decide"]
@@ -12,7 +13,6 @@ locals {
     NOTIFY_TARGETS             = ["on_incident"]
     MODEL_API_KEY              = ["on_incident"]
     SERVICE_API_KEYS           = ["on_tick", "on_decision"]
-    HF_TOKEN                   = ["on_incident"]
     INGEST_SECRETS             = ["ingest"]
     FORM_KEY                   = ["console"]
     OTEL_EXPORTER_OTLP_HEADERS = ["on_log_event", "on_alert", "on_incident", "on_decision", "on_tick", "decide", "ingest", "console"]

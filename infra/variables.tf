@@ -89,7 +89,7 @@ variable "secret_versions" {
     error_message = "Versions are pinned numbers: 'latest' would change a running function at its next start."
   }
   validation {
-    condition     = length(setsubtract(keys(var.secret_versions), ["RECEIPT_KEY", "SLACK_TOKEN", "SLACK_SIGNING_SECRET", "PAGERDUTY_ROUTING_KEY", "PAGERDUTY_SECRETS", "NOTIFY_TARGETS", "WEBHOOK_SECRETS", "WEBHOOK_DECIDERS", "INGEST_SECRETS", "MODEL_API_KEY", "SERVICE_API_KEYS", "HF_TOKEN", "FORM_KEY", "OTEL_EXPORTER_OTLP_HEADERS"])) == 0
+    condition     = length(setsubtract(keys(var.secret_versions), ["RECEIPT_KEY", "SLACK_TOKEN", "SLACK_SIGNING_SECRET", "PAGERDUTY_ROUTING_KEY", "PAGERDUTY_SECRETS", "NOTIFY_TARGETS", "WEBHOOK_SECRETS", "WEBHOOK_DECIDERS", "INGEST_SECRETS", "MODEL_API_KEY", "SERVICE_API_KEYS", "FORM_KEY", "OTEL_EXPORTER_OTLP_HEADERS"])) == 0
     error_message = "Only secrets that the agent knows can be given."
   }
 }
@@ -105,7 +105,7 @@ variable "settings" {
       "RENOTIFY_AFTER_S", "RENOTIFY_TIMES",
       "MODEL_ENDPOINTS", "MODEL_NAME", "MODEL_ASK_WHEN", "MODEL_WAKE_WHEN", "MODEL_FOLLOW_UP",
       "MODEL_USD_PER_MILLION_IN", "MODEL_USD_PER_MILLION_OUT", "SLACK_CHANNEL", "SLACK_API_URL", "PAGERDUTY_URL", "WEBHOOK_URLS",
-      "PUBLIC_URL", "ID_TOKEN_AUDIENCES", "HF_ENDPOINT", "HF_HUB_OFFLINE",
+      "PUBLIC_URL", "ID_TOKEN_AUDIENCES",
       "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
       "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES",
     ])) == 0

@@ -18,7 +18,8 @@ MADE = {"STORE", "BUS", "PLATFORM", "SERVICES", "POLICY", "IAP_AUDIENCE", "RECEI
 ELSEWHERE = {
     "PUBSUB_EMULATOR_HOST", "CLOUD_RUN_EMULATOR_HOST", "CLOUD_LOGGING_EMULATOR_HOST", "REHEARSAL_COMPRESSION",
     "TPU_EMULATOR_HOST", "REHEARSE_BY_FIT", "RESTART_COMMAND", "ID_TOKEN_COMMAND", "LOG_JSON", "BIND", "LEASE",
-    "CONTAINER_APPS_LOG_STREAM", "OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_PROTOCOL",
+    "CONTAINER_APPS_LOG_STREAM", "OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_PROTOCOL", "HF_TOKEN", "HF_ENDPOINT",
+    "HF_HUB_OFFLINE",
 }  # fmt: skip
 HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"  # the collector's credentials
 OF_THE_SDK = {name for name in vars(sdk) if name.startswith("OTEL_")}
@@ -142,7 +143,7 @@ def _settings(cloud, code):
         yield f"setting {name} is given to no function"
     if optional != told - MADE:
         yield f"var.settings allows what no function is told, or not what one is: {sorted(optional ^ (told - MADE))}"
-    known = code.secrets | {HEADERS}
+    known = code.secrets - ELSEWHERE | {HEADERS}
     if set(secrets) != known:
         yield f"secrets differ: {sorted(set(secrets) ^ known)}"
     if set(secrets.get(HEADERS, ())) != set(functions):

@@ -46,7 +46,7 @@ IN_TERRAFORM = {
     "setting": ("functions.tf", '"MODEL_WAKE_WHEN"', '"GEMMA_AWAKE"'),
     "common setting": ("functions.tf", "    SERVICES = ", "    WATCHED = "),
     "optional setting": ("variables.tf", '"LEASE_S"', '"LEASES"'),
-    "secret": ("secrets.tf", "    HF_TOKEN   ", "    HUB_TOKEN  "),
+    "secret": ("secrets.tf", "    MODEL_API_KEY   ", "    GEMMA_API_KEY   "),
     "secret version": ("variables.tf", '"INGEST_SECRETS", ', ""),
     "receipt key": ("secrets.tf", '["decide", "on_decision"]', '["decide", "on_decision", "on_incident"]'),
     "signer": ("keys.tf", 'deciders = ["decide", "on_decision"]', 'deciders = ["decide", "on_decision", "on_tick"]'),
