@@ -25,8 +25,8 @@ _PEER_GIB = (0.05, 0.2, 0.7)
 """What tensor parallelism adds where nothing else was measured: recorded start-ups of two and four cards."""
 _OF_SCHEME = frozenset({"patterns", "untold", "note"})
 _OF_MODEL = frozenset({
-    "aliases", "variants", "siblings", "source", "date", "stored", "stored_groups", "assistant_gib", "assistant_note",
-    "published_params", "published_text_params",
+    "aliases", "variants", "siblings", "source", "date", "stored", "stored_groups", "stored_widths", "stored_heavier",
+    "assistant_gib", "assistant_note", "published_params", "published_text_params",
 })  # fmt: skip
 _OF_VARIANT = frozenset({"id", "source", "served_gib"})
 _OF_SIBLING = frozenset({"id", "max_position", "source", "tied", "other_positions"})
@@ -261,9 +261,11 @@ def _pair(values: Any) -> tuple[int, int] | None:
 def _stored(entry: Mapping[str, Any], schemes: Mapping[str, QuantFacts]) -> QuantFacts:
     """The publisher's own storage is known: what other publishers leave wider does not count."""
     name = entry.get("stored", "bf16")
-    quant = replace(schemes[name], heavier=0.0)
+    quant = replace(schemes[name], heavier=float(entry.get("stored_heavier", 0.0)))
     groups = entry.get("stored_groups", ["experts"] if name == "mxfp4" else None)
-    return quant if groups is None else replace(quant, groups=frozenset(TensorGroup(group) for group in groups))
+    widths = tuple((TensorGroup(group), float(width)) for group, width in entry.get("stored_widths", {}).items())
+    kept = quant.groups if groups is None else frozenset(TensorGroup(group) for group in groups)
+    return replace(quant, groups=kept, widths=widths)
 
 
 def _tower(entry: Mapping[str, Any] | None) -> TowerFacts | None:

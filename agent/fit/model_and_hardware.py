@@ -94,6 +94,7 @@ class LayerGroup:
         latent_elements: Cached elements per token of latent attention (rank + rope part), else 0.
         index_bytes: Bytes per token that the indexer of sparse attention caches beside the layer's own (DeepSeek V3.2);
             0 where the layer takes over another one's choice, None without sparse attention.
+        compression: Tokens that DeepSeek V4 keeps as one beside its window (4, 128), 0 for a window alone, else None.
         attention_params: Overrides the parameters counted from heads, for shapes this grammar cannot say.
         replicated_params: Those of them that every rank holds whole: the projections down to latent vectors.
         recurrent: State of a recurrent layer.
@@ -118,6 +119,7 @@ class LayerGroup:
     active_experts: int = 0
     latent_elements: int = 0
     index_bytes: int | None = None
+    compression: int | None = None
     attention_params: int | None = None
     replicated_params: int = 0
     recurrent: RecurrentState | None = None

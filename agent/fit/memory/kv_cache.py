@@ -53,20 +53,23 @@ class Claims:
     Attributes:
         fixed: At any length.
         grows: What grows with it: (block tables, tokens of a block, most tokens kept).
+        unit: What one block counts in the two above.
     """
 
     fixed: int
     grows: tuple[tuple[int, int, int], ...]
+    unit: int = 1
 
     def blocks(self, length: int) -> int:
         """Blocks of a request of ``length`` tokens."""
         need = self.fixed
         for tables, block, kept in self.grows:
             need += tables * -(-min(length, kept) // block)
-        return need
+        return -(-need // self.unit)
 
     def longest(self, blocks: int, most: int) -> int:
         """Longest context of one request in ``blocks``, at most ``most`` tokens; 0 if not even one token fits."""
+        blocks *= self.unit
         step = gcd(*(block for _, block, _ in self.grows)) or 1  # within a step of all kinds the claim stays the same
         grows, low, high = self.grows, 0, -(-most // step)
         whole = [(tables, block) for tables, block, kept in grows if kept >= most]
@@ -98,6 +101,7 @@ class KvLayout:
         bytes_per_block: Bytes of one block id on one device.
         padded: Pages were padded because one does not divide the other.
         is_mamba2: Its recurrent layers are Mamba 2.
+        unit: What a request's claims count in, where pages of several sizes are added up (DeepSeek V4); 0 elsewhere.
     """
 
     caches: tuple[LayerCache, ...]
@@ -105,6 +109,7 @@ class KvLayout:
     bytes_per_block: int
     padded: bool = False
     is_mamba2: bool = False
+    unit: int = 0
 
     @property
     def min_block_tokens(self) -> int:
@@ -145,7 +150,7 @@ class KvLayout:
         """
         fixed, grows = 0, []
         for cache in self.caches:
-            tables = -(-cache.layers // self.group_layers)
+            tables = -(-cache.layers // self.group_layers) * (cache.page_bytes if self.unit else 1)
             if cache.kind is AttentionKind.RECURRENT:
                 fixed += tables * (1 + spare_states)
                 grows.extend([(tables, self.min_block_tokens, maxsize)] * keeps_states)
@@ -156,7 +161,7 @@ class KvLayout:
                 grows.append((tables, cache.block_tokens, cache.window_tokens - 1 + in_flight_tokens))
             else:
                 grows.append((tables, cache.block_tokens, maxsize))
-        return Claims(fixed=fixed, grows=tuple(grows))
+        return Claims(fixed=fixed, grows=tuple(grows), unit=self.unit or 1)
 
 
 PLAIN_CACHES = frozenset({None, "auto", "bfloat16", "bf16", "float16", "fp16", "half"})

@@ -79,7 +79,6 @@ def fill_pool(
     )
     length = max(1, starts) if run.auto_length else run.max_model_len
     need = claims.blocks(length)
-
     wanted = claims.blocks(needs.context_tokens or length) * needs.users
 
     def tokens(count: int) -> int:
@@ -96,7 +95,7 @@ def fill_pool(
         blocks=blocks,
         per_request=need,
         bytes_per_request=need * one,
-        demand_bytes=max(need, wanted) * one,
+        demand_bytes=max(need, wanted) * one * (23 if layout.unit > 1 else 20) // 20,  # the check pads every group
         usable=checked - Bounds.exactly(reserved),
         tokens=Bounds(low=tokens(blocks.low), best=tokens(blocks.best), high=tokens(blocks.high)),
         capacity=Bounds(low=capacity(blocks.low), best=capacity(blocks.best), high=capacity(blocks.high)),

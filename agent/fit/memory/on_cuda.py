@@ -11,11 +11,18 @@ from typing import Any
 from agent.fit.bounds import GIB, NOTHING, Bounds, independent_sum
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective, assumptions_of
+from agent.fit.memory.compressed import compresses, plan_compressed
 from agent.fit.memory.connector import staged_bytes
 from agent.fit.memory.fit_verdict import Step, decide
 from agent.fit.memory.held_by_kernels import as_kernels_hold_it, graphs_of_narrow_experts
 from agent.fit.memory.held_by_loading import loaders_copy, sleep_surplus
-from agent.fit.memory.kv_cache import KvLayout, cache_bytes_per_element, default_block_tokens, plan_layout
+from agent.fit.memory.kv_cache import (
+    KvLayout,
+    cache_bytes_per_element,
+    default_block_tokens,
+    plan_layout,
+    stage_layers,
+)
 from agent.fit.memory.kv_pool import Pool, fill_pool
 from agent.fit.memory.lora import adapter_bytes, with_adapters
 from agent.fit.memory.overheads import (
@@ -163,6 +170,8 @@ def _layout(model: ModelFacts, paging: tuple[Any, ...], rules: VersionRules, dra
     flags = Flags(**dict(zip(_PAGING, paging, strict=True)))
     width = cache_bytes_per_element(flags.kv_cache_dtype, model.quant.base_bytes_per_param)
     block = flags.block_size or default_block_tokens(model)
+    if compresses(model.layers):
+        return plan_compressed(stage_layers(model.layers, flags.pp), rules)
     return plan_layout(model, flags, block_tokens=block, bytes_per_element=width, rules=rules, draft=draft)
 
 

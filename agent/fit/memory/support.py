@@ -9,6 +9,7 @@ from agent.fit.bounds import NOTHING
 from agent.fit.flags.flags import Flags
 from agent.fit.memory import connector, held_by_loading, lora, rope_flags, turboquant
 from agent.fit.memory.batch import Effective
+from agent.fit.memory.compressed import unseen_caches
 from agent.fit.memory.flags_of_version import NEVER_TAKEN, missing_flags, reads_limits
 from agent.fit.memory.held_by_kernels import (
     beside_narrow_experts,
@@ -88,9 +89,6 @@ class _Findings:
     notes: list[str] = field(default_factory=list)
 
 
-_ENCODERS_FROM = (0, 11)
-
-
 def judge(
     model: ModelFacts,
     accelerator: AcceleratorFacts,
@@ -114,8 +112,7 @@ def judge(
     if rules.is_dated:
         _judge_dated(model, accelerator, flags, rules, findings, run=run)
     _judge_model(model, flags, rules, findings)
-    if model.encodes_only and not accelerator.is_gpu:
-        findings.doubts.append("how an encoder without a cache starts without a GPU was not read")
+    findings.left_out.extend(unseen_caches(model, accelerator, flags, rules))
     if flags.max_model_len is None and model.other_positions:
         known = ", ".join(f"{positions:,}" for positions in (model.max_position, *model.other_positions))
         findings.left_out.append(f"max_model_len is not given and this model is published with {known} positions")
@@ -170,8 +167,6 @@ def _judge_model(model: ModelFacts, flags: Flags, rules: VersionRules, findings:
     """What is not known of the model's own memory."""
     if model.unmodelled:
         findings.doubts.append(model.unmodelled)
-    if model.encodes_only and rules.numbers < _ENCODERS_FROM:
-        findings.doubts.append("how an encoder without a cache started before vLLM 0.11 was not read")
     if whole_video(model, flags, rules) is not NOTHING:
         findings.notes.append("before 0.13 a whole video is profiled: up to 24 GiB a device are held for it")
         if model.hidden > _WIDEST_VIDEO:
