@@ -59,7 +59,7 @@ def test_a_tuned_checkpoint_is_taken_as_the_size_in_its_name_by_a_stated_assumpt
         pytest.param("someone/llama-3-8b-bnb-4bit-finetuned", id="trained-in-four-bits"),
         pytest.param("someone/Qwen3-14B-AWQ-abliterated", id="another-base-in-four-bits"),
         pytest.param("someone/Uncensored-14B", id="no-known-size"),
-        pytest.param("llava-hf/llava-onevision-qwen2-7b-ov-hf", id="images"),
+        pytest.param("someone/llava-onevision-llama-3-8b-hf", id="images"),
         pytest.param("llava-hf/llava-interleave-qwen-7b-hf", id="many-images"),
         pytest.param("someone/TinyLLaVA-Llama-3-8B", id="images-by-a-longer-word"),
         pytest.param("someone/cambrian-llama-3-8b", id="images-by-a-name-of-its-own"),
