@@ -166,6 +166,7 @@ class QuantFacts:
         groups: The tensor groups that are quantised; all others are 2 bytes.
         base_bytes_per_param: Bytes of one parameter elsewhere (2: bf16 and fp16).
         uncertainty: Share by which the quantised groups may be off: 0.0 read, 0.05 assumed from the name.
+        lighter: Share by which they may be lighter, where that is more.
         heavier: Share by which they may be heavier still: some publishers leave layers in a wider type.
         widths: Bytes of one parameter of a quantised group that is stored in another width than the rest.
         narrows_cache: The tool whose config asks for a KV cache of 8-bit floats ("modelopt", "compressed-tensors").
@@ -176,6 +177,7 @@ class QuantFacts:
     groups: frozenset[TensorGroup]
     base_bytes_per_param: int = 2
     uncertainty: float = 0.0
+    lighter: float = 0.0
     heavier: float = 0.0
     widths: tuple[tuple[TensorGroup, float], ...] = ()
     narrows_cache: str = ""

@@ -84,10 +84,11 @@ def plan_weights(model: ModelFacts, flags: Flags, rules: VersionRules, *, batche
     buffers = model.rope_cache_bytes + _batch_buffers(model, batched_tokens)
     raw = held.raw_bytes + buffers
     doubt = 0 if model.measured_bytes else int(held.quantised_bytes * model.quant.uncertainty) + _narrower(model, flags)
+    lighter = 0 if model.measured_bytes else int(held.quantised_bytes * model.quant.lighter)
     wider = 0 if model.measured_bytes else int(held.quantised_bytes * model.quant.heavier)
     best = max(0, raw + held.lost_bytes - held.moved_bytes)
     spread = max(64 * MIB, best // 100)
-    low, high = max(0, raw - held.moved_bytes - doubt - 16 * MIB), best + doubt + wider + spread
+    low, high = max(0, raw - held.moved_bytes - max(doubt, lighter) - 16 * MIB), best + doubt + wider + spread
     if model.served_bytes is not None:
         low, best, high = (
             part // flags.tp for part in (model.served_bytes.low, model.served_bytes.best, model.served_bytes.high)

@@ -72,3 +72,25 @@ def test_four_bit_floats_leave_recurrent_layers_beside_experts_wide_and_integers
     assert {TensorGroup.ATTENTION, TensorGroup.MLP, TensorGroup.EXPERTS} < floats
     assert integers == {TensorGroup.EXPERTS}
     assert TensorGroup.RECURRENT in own
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [
+        ("Qwen/Qwen3.5-35B-A3B-GPTQ-Int4", 21.05),
+        ("Qwen/Qwen3.5-122B-A10B-GPTQ-Int4", 68.36),
+        ("Qwen/Qwen3.5-27B-GPTQ-Int4", 27.51),
+    ],
+)
+def test_what_qwen_quantised_itself_leaves_all_beside_the_feed_forward_wide(catalogue, name, printed):
+    """Printed by 0.17.1 and 0.20.2; the 27B of a tuner with the same exceptions."""
+    held = plan_weights(catalogue.models.find(name), parse_flags(""), catalogue.rules("0.19.0"), batched_tokens=2048)
+    assert held.loaded.best / GIB == pytest.approx(printed, rel=0.005)
+    assert held.loaded.high / GIB < printed * 1.06
+
+
+def test_a_byte_a_parameter_may_hardly_be_more(catalogue):
+    """Printed: 33.88 GiB on each of two cards by 0.19.0, 67.7 on one."""
+    model = catalogue.models.find("RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic")
+    held = plan_weights(model, parse_flags(""), catalogue.rules("0.19.0"), batched_tokens=2048)
+    assert held.loaded.low / GIB < 67.7 < held.loaded.high / GIB < 67.7 * 1.02
