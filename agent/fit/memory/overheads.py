@@ -5,15 +5,13 @@ from __future__ import annotations
 from agent.fit.bounds import GIB, MIB, NOTHING, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
+from agent.fit.memory.encoders import PROCESSOR, UNEXPLAINED_VIDEO, WIDEST_VIDEO, encoder_peak, whole_video
 from agent.fit.memory.kv_cache import own_mtp
 from agent.fit.memory.v0_engine import SORTED_BYTES_PER_LOGIT, profile_peak
-from agent.fit.memory.weights import tower_is_built, tower_share
 from agent.fit.model_and_hardware import (
     AcceleratorFacts,
     AcceleratorKind,
     ModelFacts,
-    TensorGroup,
-    TowerFacts,
 )
 from agent.fit.version_rules import VersionRules
 
@@ -27,6 +25,12 @@ _SURE = 0.6
 
 _SURE_OF_ENCODER = 0.7
 """The same of an encoder's, which no flag about sequences changes."""
+
+_TOOK_LESS_FROM = (0, 12)
+"""From when a start-up at the default of 1,024 sequences took less than its sampler (two H100, 0.14.1; its flags are
+not stated). Before, FlashInfer's sampler holds 10 bytes a logit where it is installed: the logits, a copy in float32
+and its softmax (vllm/v1/sample/sampler.py and ops/topk_topp_sampler.py of 0.8.3 to 0.11.0, read 2026-11-27)."""
+
 TRITON_SAMPLER_BYTES_PER_LOGIT = 20.0
 """Most the kernels of older cards are taken to need per logit: scores in 4 bytes, copied for penalties and sums."""
 
@@ -34,26 +38,23 @@ _FLASHINFER_SAMPLER = (9, 0)
 _HOPPER = (9, 0)
 _BLACKWELL = (10, 0)
 _MOST_MULTIPROCESSORS = 192
-_PROFILES_IMAGES_FROM = (0, 13)
-_WHOLE_VIDEO = Bounds(low=0, best=2 * GIB, high=24 * GIB)
 _WHOLE_STEP_FROM = (0, 18)
 _SMALL_CHUNK_FROM = (0, 11, 1)
 _CHUNK = 16 * 1024
 _GRAPH_LAYERS = 32
 """Depth of the models on which the graphs' cost per captured size was calibrated."""
 
+_MOST, _MOST_BY_EIGHTS = 1.35, 1.6
+"""How many times its best estimate a graph may take."""
+
 _FLASH_2_LAYERS = 36
 """Depth of the models whose FlashAttention 2 buffers were recorded."""
 
-_PROCESSOR = "mm-processor-kwargs"
-_OF_PROCESSOR = frozenset({"max_pixels", "min_pixels", "fps", "use_fast"})
-_PIXELS_PER_TOKEN = 28 * 28
-"""The least that a token of Qwen's towers stands for: 2 x 2 patches of 14 pixels."""
+_SHARE_BEYOND, _GROWS_LESS_FROM = 0.25, (0, 17)
+
 
 _DRAFTLESS = frozenset({"ngram", "ngram_gpu", "suffix"})
 
-ENCODER_BATCH_BYTES = int(0.63 * GIB)
-ITEM_TOKENS = 2496
 
 SOURCE = (
     "activations, non-torch memory and graphs: calibrated on recorded start-ups (residual = budget - weights - pool), "
@@ -69,7 +70,7 @@ def activation_peak(
     The largest of three passes counts: the encoder over a full batch of items, the widest feed-forward of one step, and
     the sampler over ``max_num_seqs`` rows of logits. Calibration: 14.5 bytes per logit, 0.63 GiB per encoder batch,
     four feed-forward buffers; 0.1 GiB for everything else. The low end goes further down where the number of sequences
-    is a default: that is the flag which recorded commands most often leave out.
+    is a default: that is the flag which recorded commands most often leave out. Pooling models sample nothing.
 
     Args:
         model: Its widest layer, vocabulary and towers.
@@ -96,19 +97,23 @@ def activation_peak(
     if rules.is_v0:
         return profile_peak(forward, _logits(model, run), flags, rules)
     sampler = int(SAMPLER_BYTES_PER_LOGIT * _logits(model, run))
-    encoder = _encoder(model, flags, run)
-    best = max(forward, routed, sampler, encoder) + GIB // 10
+    pools = flags.pools or "embedding" in model.name.lower()
+    encoder, video = encoder_peak(model, flags, run), whole_video(model, flags, rules, length=run.max_model_len)
+    best = max(max(forward, routed, sampler) + video, encoder) + GIB // 10
     least = _SURE if flags.max_num_seqs is not None else 0.35
-    sure_of_encoder = 0 if flags.untyped(_PROCESSOR) is not None else _SURE_OF_ENCODER
-    low, high = int(max(max(forward, sampler) * least, encoder * sure_of_encoder)), int(best * 1.2) + 2 * GIB // 5
+    sure_of_encoder = 0 if flags.untyped(PROCESSOR) is not None else _SURE_OF_ENCODER
+    sure = max(forward, 0 if pools else sampler) * least
+    low, high = int(max(sure + video, encoder * sure_of_encoder)), int(best * 1.2) + 2 * GIB // 5
     if plain_sampling:
         logits = PLAIN_BYTES_PER_LOGIT * _logits(model, run)
         low = min(low, int(max(forward, logits, encoder if sure_of_encoder else 0) * _SURE))
     if rules.native_sampler:
         sorting = int(SORTED_BYTES_PER_LOGIT * _logits(model, run))
-        best, high = max(best, sorting), max(high, sorting + GIB // 5)
-        if flags.max_num_seqs is None:
-            low = min(low, int(max(forward * least, encoder * sure_of_encoder)))
+        best, high = max(best, sorting + video), max(high, sorting + video + GIB // 5)
+        if flags.max_num_seqs is None and rules.numbers >= _TOOK_LESS_FROM:
+            low = min(low, int(max(forward * least + video, encoder * sure_of_encoder)))
+    if video and model.hidden > WIDEST_VIDEO:
+        high += UNEXPLAINED_VIDEO
     return Bounds(low=low, best=best + gathered, high=high + gathered)
 
 
@@ -218,38 +223,23 @@ def _has_delta_nets(model: ModelFacts) -> bool:
     return any(state.ssm_elements and not state.is_mamba2 for state in states)
 
 
-def whole_video(model: ModelFacts, flags: Flags, rules: VersionRules) -> Bounds:
-    """What the profile run of Qwen 3-VL held before 0.13, when it took a whole video, bytes per device.
-
-    It counted 12.5 tokens for each of the video's and held an embedding of each ("a budget of 153600 tokens, and
-    profiled with 1 video items"). The 30B over two H100 left 0.4 and 1.3 GiB less than without it (0.12.0), the same
-    over four 3090 2.31 GiB where at least 4.41 were counted (0.11.0), the 235B over eight A100 had 24 GiB a card beside
-    its weights and ran out of them: what it took there is not explained.
-
-    Source: vllm/model_executor/models/qwen3_vl.py get_max_video_tokens and v1/worker/gpu_model_runner.py 3369-3384 of
-    0.11.0, read 2026-11-23; 3328-3331 for what skips it, read 2026-11-26. 0.13.0 profiled an image of 16,384.
-    """
-    if not model.deepstack_levels or rules.numbers >= _PROFILES_IMAGES_FROM or flags.skip_mm_profiling:
-        return NOTHING
-    videos = dict(flags.limit_mm_per_prompt or ()).get("video", 1)
-    return _WHOLE_VIDEO if videos and tower_is_built(TensorGroup.VISION, model.vision, flags) else NOTHING
-
-
 _LARGEST_RADEON = 48 * GIB
 _BESIDE_RCCL = Bounds(low=0, best=0, high=3 * GIB)
 """What two MI300X under Ray took beyond one."""
 
+_HOSTS_GROWTH, _HOSTS_GROWTH_ONCE, _GREW_FROM = 6 * GIB, 15 * GIB // 4, (0, 14)
 _SECOND_MACHINE = Bounds(low=0, best=8 * GIB, high=8 * GIB)
 """What two machines that share their memory with the device took beyond one."""
 
 
-def non_torch(accelerator: AcceleratorFacts, flags: Flags, *, shares: bool = False) -> Bounds:
+def non_torch(accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules, *, shares: bool = False) -> Bounds:
     """Libraries' own memory that grows while starting: cuBLAS, attention workspaces, NCCL buffers with TP.
 
     Where host and device share their memory, the host's own growth is counted too (two start-ups alike but for the
     checkpoint's name left 40.6 and 44.0 GiB; vLLM 0.20), that of a second machine more: four start-ups on two GB10
     left 8.7 to 11.7 GiB less than the best estimate for one (0.10.1.1 under Ray, 0.29.1). All split tensors; stages are
-    counted alike, for whose second machine nothing was seen.
+    counted alike, for whose second machine nothing was seen. Up to 0.13 the host grew by less: ten start-ups of eight
+    sources left at most 2.9 GiB less than the best estimate, from 0.18 on up to 6.2.
 
     On ROCm two recorded start-ups of Radeons (vLLM 0.10.2 and 0.16) leave 0.9 and 2.5 GiB that CUDA does not take, one
     of an MI300X 4.3 (0.11.0rc2), and two MI300X under Ray 7.1 each. Replicas that share experts talk as ranks do.
@@ -260,22 +250,11 @@ def non_torch(accelerator: AcceleratorFacts, flags: Flags, *, shares: bool = Fal
         if flags.tp == 1 and not shares:
             return alone
         return alone + accelerator.peer_bytes + (_BESIDE_RCCL if is_large else NOTHING)
-    alone = Bounds(low=GIB // 50, best=GIB // 4, high=GIB // 2 + (6 * GIB if accelerator.unified else 0))
+    grown = _HOSTS_GROWTH if rules.numbers >= _GREW_FROM else _HOSTS_GROWTH_ONCE
+    host = grown if accelerator.unified else 0
+    alone = Bounds(low=GIB // 50, best=GIB // 4, high=GIB // 2 + host)
     peers = accelerator.peer_bytes if flags.tp > 1 or shares else NOTHING
     return alone + peers + (_SECOND_MACHINE if accelerator.unified and flags.world > 1 else NOTHING)
-
-
-def items_counted(model: ModelFacts, flags: Flags) -> frozenset[str]:
-    """The flag that limits the size of images, where it makes them no larger than the tower's largest.
-
-    A smaller image takes less to profile; what remains is the rest of the run.
-    """
-    asked = flags.json_object(_PROCESSOR)
-    if asked is None or not asked.keys() <= _OF_PROCESSOR:
-        return frozenset()
-    most = model.vision.image_tokens * _PIXELS_PER_TOKEN if model.vision is not None else 0
-    sizes = [asked[key] for key in ("max_pixels", "min_pixels") if key in asked]
-    return frozenset({_PROCESSOR}) if all(type(size) is int and 0 < size <= most for size in sizes) else frozenset()
 
 
 def is_counted(model: ModelFacts, flags: Flags) -> bool:
@@ -320,26 +299,36 @@ def graph_estimate(model: ModelFacts, flags: Flags, run: Effective) -> Bounds:
     return _graphs(model, flags, run, base=0.08, per_size=0.0125)
 
 
-def graph_memory(model: ModelFacts, flags: Flags, run: Effective, *, flash_2: bool = False) -> Bounds:
+def graph_memory(
+    model: ModelFacts, flags: Flags, run: Effective, rules: VersionRules, *, flash_2: bool = False
+) -> Bounds:
     """What the captured graphs take in the end.
 
     Args:
         model: Its depth counts.
         flags: Pipeline stages, and whether the number of sequences is a default.
         run: How many sizes are captured.
+        rules: Where sizes were captured by eights, 48 layers took 1.92 GiB (four 3090, 0.11.0) and 94 took 3.45 (eight
+            L40S, 0.10.2), more than any of 0.19.
         flash_2: FlashAttention 2 keeps buffers for every size: 2.24 GiB on an A100 for 67 sizes (0.9.2), 2.44 there and
             2.37 on 24 GB cards for 51 sizes (0.19), 0.53 for 11; sampler warm-up then ran out of memory at a
             utilisation of 0.9. A model of 64 layers took over 4 for 67 sizes (0.8.5) and failed. From 0.10 to 0.16
-            the same cards took 0.5 to 0.65.
+            the same cards took 0.5 to 0.65. From 0.17 on they hardly grow beyond 36 layers: 80 took 2.62 on each of
+            four L40S (0.19.1) and 1.73 on each of two A100 (0.19.0, kuuroooo/MindSafe, logs/vllm_server.log).
     """
-    usual = _graphs(model, flags, run, base=0.05, per_size=0.011)
+    most = _MOST_BY_EIGHTS if rules.captures_by_eights else _MOST
+    usual = _graphs(model, flags, run, base=0.05, per_size=0.011, most=most)
     if not flash_2 or not run.captured:
         return usual
-    buffers = 0.1 + 0.05 * run.captured * model.layer_count / flags.pp / _FLASH_2_LAYERS
+    depth = model.layer_count / flags.pp / _FLASH_2_LAYERS
+    beyond = max(0.0, depth - 1) * (_SHARE_BEYOND if rules.numbers >= _GROWS_LESS_FROM else 1)
+    buffers = 0.1 + 0.05 * run.captured * (min(1.0, depth) + beyond)
     return Bounds(low=usual.low, best=usual.best, high=max(usual.high, int(buffers * GIB)))
 
 
-def _graphs(model: ModelFacts, flags: Flags, run: Effective, *, base: float, per_size: float) -> Bounds:
+def _graphs(
+    model: ModelFacts, flags: Flags, run: Effective, *, base: float, per_size: float, most: float = _MOST
+) -> Bounds:
     """A graph has nodes for every layer: 80 layers took 1.6 to 1.8 GiB where 32 took 0.9 (46 start-ups of 0.19.0).
 
     Deep models of other backends stayed at half of that, so the best estimate grows by half of what the high end does.
@@ -352,33 +341,5 @@ def _graphs(model: ModelFacts, flags: Flags, run: Effective, *, base: float, per
     return Bounds(
         low=int((base + nodes) * least * GIB),
         best=int((base + nodes * (1 + deeper / 2)) * GIB),
-        high=int((base + nodes * (1 + deeper)) * 1.35 * GIB) + GIB // 10,
+        high=int((base + nodes * (1 + deeper)) * most * GIB) + GIB // 10,
     )
-
-
-def _encoder(model: ModelFacts, flags: Flags, run: Effective) -> int:
-    tower, batch = model.vision, run.max_num_batched_tokens
-    if tower is None or flags.skip_mm_profiling or not tower_is_built(TensorGroup.VISION, tower, flags):
-        return 0
-    if tower.profile_bytes_per_token is not None:
-        tokens = _profiled_tokens(tower, flags, run)
-        if tower.alone_bytes_per_token is not None and flags.world == 1 and model.quant.scheme != "nvfp4":
-            return tower.alone_bytes_per_token * tokens
-        return tower.profile_bytes_per_token * tokens // tower_share(tower, flags)
-    if tower.profile_bytes_per_batch is not None:
-        return tower.profile_bytes_per_batch * max(1, batch // (tower.tokens_per_item or ITEM_TOKENS))
-    return ENCODER_BATCH_BYTES
-
-
-def _profiled_tokens(tower: TowerFacts, flags: Flags, run: Effective) -> int:
-    """Tokens of the items that the profile run encodes at once: as many of the largest kind as the batch holds.
-
-    Source: vllm/multimodal/encoder_budget.py; recorded start-ups print "profiled with 1 image items", "4 image items"
-    (batch of 65,536) and "1 video items". A video is no longer than the context.
-    """
-    limits = dict(flags.limit_mm_per_prompt or ())
-    item, most = tower.image_tokens, limits.get("image", run.max_num_seqs)
-    if limits.get("video", 1) and tower.tokens_per_item > tower.image_tokens:
-        whole = min(tower.tokens_per_item, run.max_model_len) // tower.image_tokens
-        item, most = max(1, whole) * tower.image_tokens, limits.get("video", 1)
-    return item * max(1, min(run.max_num_batched_tokens // item, most * run.max_num_seqs))

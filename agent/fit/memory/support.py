@@ -10,6 +10,7 @@ from agent.fit.flags.flags import Flags
 from agent.fit.memory import connector, held_by_loading, lora, rope_flags, turboquant
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.compressed import unseen_caches
+from agent.fit.memory.encoders import WIDEST_VIDEO, items_counted, whole_video
 from agent.fit.memory.flags_of_version import NEVER_TAKEN, missing_flags, reads_limits
 from agent.fit.memory.held_by_kernels import (
     beside_narrow_experts,
@@ -18,7 +19,7 @@ from agent.fit.memory.held_by_kernels import (
 )
 from agent.fit.memory.kv_cache import BYTE_CACHES, PLAIN_CACHES, states_counted
 from agent.fit.memory.least_capability import below_least_capability
-from agent.fit.memory.overheads import is_counted, items_counted, replicas, whole_video
+from agent.fit.memory.overheads import is_counted, replicas
 from agent.fit.memory.splits import judge_blocks
 from agent.fit.memory.v0_engine import of_v0_engine
 from agent.fit.memory.weights import tower_is_built
@@ -46,9 +47,6 @@ _CACHES = PLAIN_CACHES | BYTE_CACHES | {"float32"}
 _DTYPES = frozenset({None, "auto", "bfloat16", "bf16", "float16", "fp16", "half"})
 _KEPT_ON_ROCM = frozenset({"bf16", "fp8", "fp8-block", "mxfp4", "awq", "gptq", "w4a16", "w4a16-g32"})
 _PLAIN_EXCHANGES = frozenset({None, "naive", "allgather_reducescatter"})
-_WIDEST_VIDEO = 2048
-"""Hidden size of the widest model whose profile run of a whole video was recorded and explained."""
-
 _KERNEL_BLOCK = 16
 """Blocks are multiples of it on CUDA: vllm/v1/attention/backends/{flash,triton}_attn.py of 0.32, read 2026-11-21."""
 
@@ -167,9 +165,9 @@ def _judge_model(model: ModelFacts, flags: Flags, rules: VersionRules, findings:
     """What is not known of the model's own memory."""
     if model.unmodelled:
         findings.doubts.append(model.unmodelled)
-    if whole_video(model, flags, rules) is not NOTHING:
-        findings.notes.append("before 0.13 a whole video is profiled: up to 24 GiB a device are held for it")
-        if model.hidden > _WIDEST_VIDEO:
+    if whole_video(model, flags, rules):
+        findings.notes.append("before 0.13 a whole video is profiled, and its embeddings are held beside the text")
+        if model.hidden > WIDEST_VIDEO:
             findings.left_out.append("what a whole video takes of a model this wide was not recorded")
     towers = ((TensorGroup.VISION, model.vision), (TensorGroup.AUDIO, model.audio))
     unseen = [group.value for group, tower in towers if tower and tower.unseen and tower_is_built(group, tower, flags)]

@@ -17,20 +17,29 @@ def test_sleep_mode_is_answered_where_loading_gives_nothing_back(ask):
 
 
 @pytest.mark.parametrize(
-    ("model", "flags"),
+    ("model", "most"),
     [
-        pytest.param(GEMMA, "--max-model-len 16384", id="a-head-that-is-built-before-it-is-tied"),
-        pytest.param("Qwen/Qwen3-8B-AWQ", "--max-model-len 16384", id="weights-that-are-repacked"),
+        pytest.param(GEMMA, None, id="a-head-that-is-built-before-it-is-tied"),
+        pytest.param("RedHatAI/Qwen3-8B-NVFP4", None, id="weights-that-become-larger-when-repacked"),
+        pytest.param("Qwen/Qwen3-8B-AWQ", True, id="weights-that-take-the-room-of-the-layer-before"),
     ],
 )
-def test_what_loading_gives_back_may_become_part_of_the_cache_in_sleep_mode(ask, model, flags):
-    """Gemma 4 12B was given 13.77 GiB on an A10 where 10.03 are left without sleep mode, and died (0.26.0)."""
+def test_what_loading_gives_back_may_become_part_of_the_cache_in_sleep_mode(ask, model, most):
     full, half = (
-        ask(model, "nvidia-l40s", f"{flags} --gpu-memory-utilization {share} --enable-sleep-mode", vllm="0.26.0")
+        ask(
+            model,
+            "nvidia-l40s",
+            f"--max-model-len 16384 --gpu-memory-utilization {share} --enable-sleep-mode",
+            vllm="0.26.0",
+        )
         for share in (0.92, 0.6)
     )
-    assert (full.fits, half.fits) == (None, True)
-    assert full.kv_cache_bytes.high - full.kv_cache_bytes.best > full.weights_bytes.best / 2
+    assert (full.fits, half.fits) == (most, True)
+    assert full.kv_cache_bytes.high - full.kv_cache_bytes.best > full.weights_bytes.best / 4
+
+
+def test_the_pool_that_sleep_mode_gave_on_an_a10_lies_in_its_range(ask):
+    """Gemma 4 12B was given 13.77 GiB on an A10 where 10.03 are left without sleep mode, and died (0.26.0)."""
     on_a10 = ask(GEMMA, "nvidia-a10", "--max-model-len 16384 --enable-sleep-mode", vllm="0.26.0")
     assert on_a10.fits is None
     assert on_a10.kv_cache_bytes.low < 10.03 * 2**30 < 13.77 * 2**30 < on_a10.kv_cache_bytes.high

@@ -1,0 +1,87 @@
+"""What the profile run takes for images, videos and sounds: the encoder's peak, and embeddings that it holds."""
+
+from __future__ import annotations
+
+from agent.fit.bounds import GIB
+from agent.fit.flags.flags import Flags
+from agent.fit.memory.batch import Effective
+from agent.fit.memory.weights import tower_is_built, tower_share
+from agent.fit.model_and_hardware import ModelFacts, TensorGroup, TowerFacts
+from agent.fit.version_rules import VersionRules
+
+ENCODER_BATCH_BYTES = int(0.63 * GIB)
+ITEM_TOKENS = 2496
+
+WIDEST_VIDEO = 2048
+"""Hidden size of the widest model whose profile run of a whole video was recorded and explained."""
+
+UNEXPLAINED_VIDEO = 24 * GIB
+_PROFILES_IMAGES_FROM = (0, 13)
+_VIDEO_TOKENS = 12 * 1024
+
+PROCESSOR = "mm-processor-kwargs"
+_OF_PROCESSOR = frozenset({"max_pixels", "min_pixels", "fps", "use_fast"})
+_PIXELS_PER_TOKEN = 28 * 28
+"""The least that a token of Qwen's towers stands for: 2 x 2 patches of 14 pixels."""
+
+
+def encoder_peak(model: ModelFacts, flags: Flags, run: Effective) -> int:
+    """Highest activation of an encoder over a full batch of its largest items, bytes per device; 0 without one."""
+    tower, batch = model.vision, run.max_num_batched_tokens
+    if tower is None or flags.skip_mm_profiling or not tower_is_built(TensorGroup.VISION, tower, flags):
+        return 0
+    if tower.profile_bytes_per_token is not None:
+        tokens = _profiled_tokens(tower, flags, run)
+        if tower.alone_bytes_per_token is not None and flags.world == 1 and model.quant.scheme != "nvfp4":
+            return tower.alone_bytes_per_token * tokens
+        return tower.profile_bytes_per_token * tokens // tower_share(tower, flags)
+    if tower.profile_bytes_per_batch is not None:
+        return tower.profile_bytes_per_batch * max(1, batch // (tower.tokens_per_item or ITEM_TOKENS))
+    return ENCODER_BATCH_BYTES
+
+
+def _profiled_tokens(tower: TowerFacts, flags: Flags, run: Effective) -> int:
+    """Tokens of the items that the profile run encodes at once: as many of the largest kind as the batch holds.
+
+    Source: vllm/multimodal/encoder_budget.py; recorded start-ups print "profiled with 1 image items", "4 image items"
+    (batch of 65,536) and "1 video items". A video is no longer than the context.
+    """
+    limits = dict(flags.limit_mm_per_prompt or ())
+    item, most = tower.image_tokens, limits.get("image", run.max_num_seqs)
+    if limits.get("video", 1) and tower.tokens_per_item > tower.image_tokens:
+        whole = min(tower.tokens_per_item, run.max_model_len) // tower.image_tokens
+        item, most = max(1, whole) * tower.image_tokens, limits.get("video", 1)
+    return item * max(1, min(run.max_num_batched_tokens // item, most * run.max_num_seqs))
+
+
+def whole_video(model: ModelFacts, flags: Flags, rules: VersionRules, *, length: int = _VIDEO_TOKENS) -> int:
+    """What the profile run of Qwen 3-VL held before 0.13, when it took a whole video, bytes per device.
+
+    It counted 12.5 tokens for each of the video's 12,288 and held an embedding of each, as wide as the model and its
+    deepstack levels, while text and sampler were profiled ("a budget of 153600 tokens, and profiled with 1 video
+    items"): 2.34 GiB of the 30B, not split by ranks. Over four 3090 (0.11.0) it left 2.46 GiB less than its sampler
+    explains, over two H100 2.57 and 2.68 (0.12.0). The 235B over eight A100 had 24 GiB a card beside its weights and
+    ran out of them: what it took there is not explained.
+
+    Source: vllm/model_executor/models/qwen3_vl.py get_max_video_tokens and v1/worker/gpu_model_runner.py profile_run of
+    0.11.0 and 0.12.0, read 2026-11-26. 0.13.0 profiled an image of 16,384.
+    """
+    if not model.deepstack_levels or rules.numbers >= _PROFILES_IMAGES_FROM or flags.skip_mm_profiling:
+        return 0
+    videos = dict(flags.limit_mm_per_prompt or ()).get("video", 1)
+    if not videos or not tower_is_built(TensorGroup.VISION, model.vision, flags):
+        return 0
+    return int(min(_VIDEO_TOKENS, length) * 12.5) * model.hidden * (1 + model.deepstack_levels) * 2
+
+
+def items_counted(model: ModelFacts, flags: Flags) -> frozenset[str]:
+    """The flag that limits the size of images, where it makes them no larger than the tower's largest.
+
+    A smaller image takes less to profile; what remains is the rest of the run.
+    """
+    asked = flags.json_object(PROCESSOR)
+    if asked is None or not asked.keys() <= _OF_PROCESSOR:
+        return frozenset()
+    most = model.vision.image_tokens * _PIXELS_PER_TOKEN if model.vision is not None else 0
+    sizes = [asked[key] for key in ("max_pixels", "min_pixels") if key in asked]
+    return frozenset({PROCESSOR}) if all(type(size) is int and 0 < size <= most for size in sizes) else frozenset()

@@ -1,0 +1,75 @@
+"""What the profile run takes for images and videos."""
+
+import pytest
+
+from agent.fit.bounds import GIB
+from agent.fit.flags.flags import parse_flags
+from agent.fit.memory.batch import effective
+from agent.fit.memory.overheads import activation_peak
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "gib"),
+    [
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "", 15.25),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "--limit-mm-per-prompt '{\"video\":0}'", 2.27),
+        ("RedHatAI/Qwen3.6-35B-A3B-NVFP4", "--max-num-batched-tokens 4096 --max-num-seqs 1", 2.92),
+        ("Qwen/Qwen3.6-35B-A3B", "--max-model-len 8192 --max-num-batched-tokens 4096 --max-num-seqs 1", 1.98),
+        ("Qwen/Qwen3.8-27B", "-tp 2 --max-num-seqs 1", 1.51),
+        ("nvidia/Qwen3.6-27B-NVFP4", "--max-num-batched-tokens 65536 --max-num-seqs 8", 11.39),
+        ("Qwen/Qwen3.6-27B", "--language-model-only --max-num-seqs 1", 0.37),
+    ],
+)
+def test_a_large_image_or_video_is_what_the_profile_run_holds(catalogue, name, flags, gib):
+    """Recorded: one video of 114,688 tokens, one image of 16,384 whatever the context, four images in a large batch."""
+    model, card = catalogue.models.find(name), catalogue.accelerator("nvidia-a100-80gb")
+    parsed = parse_flags(flags)
+    rules = catalogue.rules("0.23")
+    run = effective(model, card, parsed, rules)
+    assert activation_peak(model, parsed, run, rules).best / GIB == pytest.approx(gib, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("asked", "fits"),
+    [
+        ('{"max_pixels":1003520,"min_pixels":3136}', True),
+        ('{"max_pixels":1280,"use_fast":true}', True),
+        ('{"max_pixels":99999999}', None),
+        ('{"max_pixels":true}', None),
+        ('{"max_pixels":-1}', None),
+        ('{"size":{"longest_edge":1280}}', None),
+        ("no", None),
+    ],
+)
+def test_smaller_images_take_no_more_to_profile(ask, asked, fits):
+    flags = "--max-model-len 8192 --limit-mm-per-prompt '{\"video\":0}'"
+    whole, small = (
+        ask("Qwen/Qwen2.5-VL-7B-Instruct", "nvidia-l40s", f"{flags} {more}", vllm="0.19")
+        for more in ("", f"--mm-processor-kwargs '{asked}'")
+    )
+    assert (whole.fits, small.fits) == (True, fits)
+    assert small.overheads.activations.low <= whole.overheads.activations.low
+    assert small.overheads.activations.high == whole.overheads.activations.high
+
+
+@pytest.mark.parametrize(
+    ("card", "count", "flags", "version", "pool_gib"),
+    [
+        ("nvidia-rtx-3090", 4, "-tp 4 --gpu-memory-utilization 0.90 --max-model-len 65536", "0.11.0", 2.31),
+        ("nvidia-h100-80gb", 2, "-tp 2 --max-model-len 65536 --max-num-seqs 64", "0.12.0", 38.15),
+        ("nvidia-h100-80gb", 2, "-tp 2 --max-model-len 65536 --max-num-seqs 256", "0.12.0", 37.23),
+    ],
+)
+def test_the_embeddings_of_a_whole_video_are_held_beside_the_text(ask, card, count, flags, version, pool_gib):
+    """Rows held26, held448 and held449, all of which started."""
+    report = ask("Qwen/Qwen3-VL-30B-A3B-Instruct", card, flags, vllm=version, count=count)
+    assert report.fits is True
+    assert report.kv_cache_bytes.low / GIB < pool_gib < report.kv_cache_bytes.high / GIB
+
+
+def test_a_video_is_no_longer_than_the_context(ask):
+    short, long = (
+        ask("Qwen/Qwen3-VL-30B-A3B-Instruct", "nvidia-h200", f"--max-model-len {n}", vllm="0.12.0").overheads
+        for n in (4096, 65536)
+    )
+    assert long.activations.best - short.activations.best == pytest.approx(2 / 3 * 153_600 * 2048 * 4 * 2)
