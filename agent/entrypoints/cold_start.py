@@ -1,4 +1,4 @@
-"""How a deployed function loads: the garbage collector rests meanwhile, and does not look at what was loaded again."""
+"""How a function or a command loads: the garbage collector rests meanwhile, and leaves alone what was loaded."""
 
 import gc
 from collections.abc import Iterator

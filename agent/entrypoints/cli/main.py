@@ -1,14 +1,20 @@
 """The command line: names the commands, imports one when it is called, turns errors into exit codes."""
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from io import TextIOWrapper
+from typing import Final
 
 from agent.entrypoints.cli.command_table import COMMANDS, EXIT_CODES, did_you_mean, load_command, parser_of
+from agent.entrypoints.cold_start import loading
 from agent.errors import DISTRIBUTION, SreError
 
 _HELP = frozenset({"-h", "--help", "help"})
+_SELDOM: Final = (10_000, 20, 50)
+"""When a command's process looks for garbage; Python's own numbers cost a twelfth of reading a long log."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(f"sre-agent {version(DISTRIBUTION)}")
         return 0
-    return _run(words[0], words[1:]) if words[0] in COMMANDS else _unknown(words[0])
+    return _run(words[0], words[1:], alone=argv is None) if words[0] in COMMANDS else _unknown(words[0])
 
 
 def _unknown(name: str) -> int:
@@ -45,8 +51,12 @@ def _unknown(name: str) -> int:
     return 2
 
 
-def _run(name: str, words: Sequence[str]) -> int:
-    command, parser = load_command(name), parser_of(name)
+def _run(name: str, words: Sequence[str], *, alone: bool) -> int:
+    """Run a command, ``alone`` in a process of its own or within another program."""
+    with loading() if alone else nullcontext():
+        command, parser = load_command(name), parser_of(name)
+    if alone:
+        gc.set_threshold(*_SELDOM)
     try:
         return command.run(parser.parse_args(words))
     except SreError as error:

@@ -29,12 +29,15 @@ _MESSAGE_KEYS = (
     "event",
     "body",
 )
+_DECODE = json.JSONDecoder().raw_decode
+_JSON_BLANKS = " \t\n\r"
 _RECORD_START = r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d"
-_TWO_RECORDS = re2.compile(rf"{_RECORD_START}.*{_RECORD_START}".encode())
-"""A line that holds two records of vLLM's logger; linear time on any text."""
+_LINE_BY_LINE = re2.compile(rf"{_RECORD_START}.*{_RECORD_START}|(?:^|\n)[^!-~\n]+\{{".encode())
+"""A line that holds two records of vLLM's logger, or a brace behind blanks; linear time on any text."""
 
 _PLAIN = (str, int, float)
 _REASON_KEYS = ("reason", "Reason_s", "Reason", "error", "exception", "stack_trace", "detail", "details", "err")
+_ENVELOPE = frozenset({"textPayload", "jsonPayload", "protoPayload", "httpRequest"})
 _HEAD_KEYS = {key: place for place, key in enumerate((*_REASON_KEYS, *_MESSAGE_KEYS))}
 _SPOKEN = CLIENT_KEYS | SPOKEN_KEYS
 _SPOKEN_IN_A_BODY = _SPOKEN | BODY_KEYS
@@ -51,6 +54,8 @@ def entry_lines(entry: Mapping[str, Any]) -> list[str]:
         Lines, possibly none. Every string of the payload is kept; those that name a reason or a message come
         first and stand on one line, so that a phrase that spans both is found.
     """
+    if _ENVELOPE.isdisjoint(entry):
+        return _lines_of(_object_text(entry))
     parts: list[str] = []
     text = entry.get("textPayload")
     if isinstance(text, str):
@@ -70,7 +75,11 @@ def entry_lines(entry: Mapping[str, Any]) -> list[str]:
         parts.append(f"HTTP {asked} status {request.get('status', '')}")
     if not parts:
         parts.append(_object_text(entry))
-    return [line for part in parts for line in clean(part).splitlines() if line.strip()]
+    return [line for part in parts for line in _lines_of(part)]
+
+
+def _lines_of(part: str) -> list[str]:
+    return [line for line in clean(part).splitlines() if line.strip()]
 
 
 def log_lines(text: str) -> list[str]:
@@ -99,16 +108,21 @@ def stretch_lines(text: str, *, apart: bool = True) -> list[str]:
     text = clean(text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    lines = text.split("\n")
     if not apart:
-        return lines
-    several = _TWO_RECORDS.search(text.encode("utf-8", "surrogatepass")) is not None
+        return text.split("\n")
+    if _LINE_BY_LINE.search(text.encode("utf-8", "surrogatepass")) is not None:
+        return [part for line in text.split("\n") for part in _taken_apart(line)]
     found: list[str] = []
-    for line in lines:
-        if several or ("{" in line and line.lstrip()[:1] == "{"):
-            found.extend(_taken_apart(line))
-        else:
-            found.append(line)
+    at = 0
+    while at <= len(text):
+        brace = at if text.startswith("{", at) else text.find("\n{", at) + 1 or len(text) + 1
+        if brace > at:
+            found += text[at : brace - 1].split("\n")
+        at = brace
+        if brace <= len(text):
+            end = text.find("\n", brace)
+            at = 1 + (end if end >= 0 else len(text))
+            found += _taken_apart(text[brace : at - 1])
     return found
 
 
@@ -138,10 +152,12 @@ def _instance(entry: Mapping[str, Any]) -> str:
 def _parse(text: str) -> object:
     if len(text) > MAX_JSON_CHARS:
         return None
+    text = text.strip(_JSON_BLANKS)
     try:
-        return json.loads(text)  # not strict: a log line; its text is taken, whatever stands twice
+        value, end = _DECODE(text)  # not strict: a log line; its text is taken, whatever stands twice
     except (ValueError, RecursionError):
         return None
+    return value if end == len(text) else None
 
 
 def _object_text(value: Mapping[str, Any]) -> str:
@@ -151,13 +167,18 @@ def _object_text(value: Mapping[str, Any]) -> str:
     for key, item in value.items():
         if key.lower() in spoken:
             continue
-        if isinstance(item, str) and key in _HEAD_KEYS:
-            head[_HEAD_KEYS[key]] = item
+        if isinstance(item, str):
+            if key in _HEAD_KEYS:
+                head[_HEAD_KEYS[key]] = item
+            else:
+                rest.append(f"{key}: {item}")
         elif isinstance(item, _PLAIN):
             rest.append(f"{key}: {_word(item)}")
         else:
             rest.extend(_leaves(key, item, 0, spoken))
-    return "\n".join([": ".join([head[place] for place in sorted(head)]), *rest] if head else rest)
+    if head:
+        rest.insert(0, ": ".join([head[place] for place in sorted(head)] if len(head) > 1 else head.values()))
+    return "\n".join(rest)
 
 
 def _leaves(key: str, value: object, depth: int, spoken: frozenset[str]) -> Iterator[str]:
