@@ -129,6 +129,7 @@ def slow_troubles(matcher: Matcher) -> Callable[[list[str]], list[tuple[int, str
                 for text in c.entry.phrases
             ],
             [re.compile(phrase_pattern(parse_phrase(text, at_least=1, fold=False))) for text in c.entry.unless],
+            c.skips,
         )
         for c in trouble
     ]
@@ -145,8 +146,10 @@ def slow_troubles(matcher: Matcher) -> Callable[[list[str]], list[tuple[int, str
         for index, line in enumerate(lines):
             if any(claim.search(line) for claim in claims):
                 continue
-            for name, phrases, vetoes in compiled:
-                if any(p.search(line) for p in phrases) and not any(v.search(line) for v in vetoes):
+            for name, phrases, vetoes, skips in compiled:
+                if any(p.search(line) for p in phrases) and not (
+                    any(v.search(line) for v in vetoes) or skips(line.encode())
+                ):
                     found.append((index, name))
                     break
         return found

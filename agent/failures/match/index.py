@@ -24,6 +24,10 @@ _SPELLED_OTHERWISE = {
 }
 """A level that an entry vetoes, as glog, klog and logfmt write it."""
 
+_MAY_HAVE_LEVEL = re.compile(rb"[IDW]\d{3,4} \d\d:|level=")
+MOST_BEFORE_LEVEL = 600
+"""Names and times of collectors, and the level behind them, stand within so many bytes; most lines have neither."""
+
 _ROLE_ORDER = {role: -position for position, role in enumerate(Role)}
 
 
@@ -56,15 +60,14 @@ class Compiled:
             raw: As it is.
             unconfirmed: Phrases of which one must stand there; empty where a phrase is known to.
         """
-        if self._is_vetoed(raw):
-            return False
         if self.entry.whole_line:
-            return any(_is_whole(phrase.anchor, line) or _is_whole_body(phrase.anchor, raw) for phrase in self.phrases)
+            whole = any(_is_whole(phrase.anchor, line) or _is_whole_body(phrase.anchor, raw) for phrase in self.phrases)
+            return whole and not self._is_vetoed(raw)
         if not unconfirmed:
-            return True
-        for phrase in unconfirmed:  # noqa: SIM110 - see above
+            return not self._is_vetoed(raw)
+        for phrase in unconfirmed:
             if phrase.stands_in(line):
-                return True
+                return not self._is_vetoed(raw)
         return False
 
     def _is_vetoed(self, raw: bytes) -> bool:
@@ -74,7 +77,7 @@ class Compiled:
         for gapped in self.gapped_vetoes:
             if gapped.anchor in raw and gapped.stands_in(raw):
                 return True
-        if self.level_veto is None:
+        if self.level_veto is None or _MAY_HAVE_LEVEL.search(raw, 0, MOST_BEFORE_LEVEL) is None:
             return False
         return self.level_veto.match(raw) is not None or self.level_veto.match(_body(raw)) is not None
 

@@ -10,6 +10,7 @@ _SHARD_DONE = re.compile(r"checkpoint shards: +[1-9]\d{0,2}% completed")
 _WRONG_PATH = ("statuscode: 404", "status code 404", "statuscode: 401", "statuscode: 405")
 _PORTS_DIFFER = ("not match the listening port", "not match any of the listening ports")
 _NOBODY_THERE = ("status cancelled", "error_connection_failed", "container called exit(1", "container called exit(2")
+_LOADS = frozenset({Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE})
 _RESTARTED = ("back-off restarting failed container", "crashloopbackoff")
 _GIVEN_UP = (
     *("was not started", "will be restarted", "killing", "killed", "sigterm", "terminat", "back-off", "crashloop"),
@@ -124,7 +125,7 @@ def startup_probe(case: RuleInput) -> Ruling:
         )
     if case.mentions(*_WRONG_PATH):
         return Ruling(fixes=("fix_probe_path", "increase_startup_probe"), confidence=0.8)
-    if case.mentions(*_NOBODY_THERE):
+    if case.mentions(*_NOBODY_THERE) and case.phase not in _LOADS:
         return Ruling(
             class_=FailureClass.PORT_NOT_LISTENING,
             fixes=("collect_container_logs", "set_flag port", "increase_startup_probe"),
@@ -145,7 +146,7 @@ def startup_probe(case: RuleInput) -> Ruling:
 
 
 def _slow_start(case: RuleInput) -> Ruling:
-    if case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}:
+    if case.phase in _LOADS:
         return Ruling(fixes=("increase_startup_probe", "fix_cache_path"), confidence=0.85)
     return Ruling(confidence=0.5 if case.mentions("connection refused") else None)
 

@@ -2,7 +2,10 @@
 
 import re
 
-_NUMBER = r"(?!(?:143|130|15|0)\b)(?:-\d{1,10}|\d{1,2}|1\d\d|255)\b(?! of\b)|SIG(?!TERM|INT|HUP)[A-Z]{3,5}\b"
+_NUMBER = (
+    r"(?!(?:143|130|15|0)\b)(?:-\d{1,10}|\d{1,2}|1\d\d|255|322122\d{4}|0xc[0-9a-fA-F]{7})\b(?! of\b)"
+    r"|SIG(?!TERM|INT|HUP)[A-Z]{3,5}\b"
+)
 _ENDED = re.compile(
     r"\b(?:[Ee]xit(?:ed|s)?|terminated|ended|died|stopped|killed|failed|failure)\b.{0,60}"
     rf"\b(?:status|code|Code|signal|sig|rc|exitcode)\b[^\w-]{{0,12}}(?:is |was |of )?(?:{_NUMBER})"

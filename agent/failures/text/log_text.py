@@ -23,7 +23,7 @@ _EXCEPTION = re.compile(
 _LOUD = re.compile(
     r"\b(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE|[Ff]atal|[Pp]anic\w*|[Ff]ailed|[Ff]ailure|[Cc]annot|[Uu]nable to"
     r"|Traceback|[Uu]nhandled|terminate called"
-    r"|[Dd]enied|[Rr]efused|[Dd]ied|[Kk]ill(?:ed|ing|s)|[Cc]rash\w*|[Aa]bort\w*|[Rr]eset"
+    r"|[Dd]enied|[Rr]efused|[Dd]ied|[Kk]ill(?:ed|ing|s)|[Cc]rash\w*|[Aa]bort\w*|[Rr]eset(?! to\b)"
     r"|[Tt]imed? ?out|[Nn]ot found|[Ee]xceeded|[Ii]nvalid)\b"
 )
 _NONE = re.compile(
@@ -123,6 +123,7 @@ _CONTINUED = re.compile(r"$|\s|File \"|[\^~|]+\s*$|During handling of the above|
 _BROKEN_OFF = re.compile(r"\w{2,40} [\w./:()-]{1,60},?\s*$")
 _IN_A_SENTENCE = re.compile(r" {0,2}(?!raise |return |await |assert |from |import |with )[a-z]{2,20} [\w(]")
 TRACEBACK = "Traceback (most recent call last)"
+_CALL = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in ')
 
 _RECORD = re.compile(r"(?:\([^()]{1,40}\) )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d")
 
@@ -351,7 +352,8 @@ def warns_of_failure(line: str) -> bool:
 def only_info(lines: list[str]) -> bool:
     """Whether every line says of itself that it is INFO, DEBUG or a mild warning, and none names an exception.
 
-    A warning is mild where no word of it speaks of failure; a note that something is down or not healthy is none.
+    A warning is mild where no word of it speaks of failure; a note that something is down or not healthy is none, nor
+    is a traceback that somebody logs as notes.
     """
     written = [line for line in lines if line.strip()]
     return bool(written) and all(_is_calm(line) and not _EXCEPTION.search(line) for line in written)
@@ -359,4 +361,4 @@ def only_info(lines: list[str]) -> bool:
 
 def _is_calm(line: str) -> bool:
     calm = is_note(line) or (is_warning(line) and not warns_of_failure(line))
-    return calm and not _ENDING.search(line)
+    return calm and not (_ENDING.search(line) or TRACEBACK in line or _CALL.search(line))

@@ -74,6 +74,11 @@ REFUSED = "Liveness probe failed: dial tcp 10.0.0.1:80: connect: connection refu
         ),
         ("[1]    75076 killed     python serve.py", "host_oom", "increase_memory_limit"),
         (
+            "Starting to load model x\nSTARTUP TCP probe failed 1 time. Container called exit(1).",
+            "startup_probe_failed",
+            "increase_startup_probe",
+        ),
+        (
             "MountVolume.SetUp failed for volume c : failed to sync configmap cache\nBack-off restarting failed container",
             "engine_dead",
             "collect_container_logs",

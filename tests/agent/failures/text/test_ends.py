@@ -41,6 +41,8 @@ ENDS = [
     "Nov 26 10:00:00 lamp-1 systemd-shutdown[1]: Powering off.",
     "+ exit 137",
     "+ exit 1",
+    'level=WARN msg="llama runner process exited" error="exit status 0xc0000409"',
+    "llama-server exited with code 3221225477",
     "Nov 26 10:00:00 lamp-1 systemd[1]: vllm.service: Deactivated successfully.",
 ]
 IN_ORDER = [

@@ -107,6 +107,21 @@ def test_a_note_that_something_is_down_is_no_mere_note(said: str) -> None:
     assert only_info(["INFO 05-06 07:08:09 backend is healthy, shutting nothing down"]) is True
 
 
+@pytest.mark.parametrize(
+    "said", ['  File "/srv/lamp.py", line 3, in light', "Traceback (most recent call last):", "    light(lamp)"]
+)
+def test_a_traceback_that_somebody_logs_as_notes_is_no_mere_note(said: str) -> None:
+    """TorchServe and launchers pass on what a worker prints as notes of their own; the exception may be cut off."""
+    notes = [f"INFO worker - {said}", 'INFO worker -   File "/srv/lamp.py", line 4, in burn']
+    assert only_info(notes) is False
+    assert only_info(["INFO worker - lamp is lit", "INFO worker - lamp burns"]) is True
+
+
+def test_a_number_that_is_set_to_another_failed_nothing() -> None:
+    assert not is_failure_candidate("[05-06 07:08:09] Max running lamps is reset to 48 for speculation.")
+    assert is_failure_candidate("[05-06 07:08:09] connection reset by lamp")
+
+
 def test_source_that_raises_is_no_failure_whoever_wrote_it() -> None:
     assert not is_failure_candidate("    raise KeyboardInterrupt()")
     assert not is_failure_candidate("(APIServer pid=9)     raise KeyboardInterrupt()")
