@@ -127,12 +127,22 @@ is `unknown`.
 
 Still answered wrong: an engine that did not wake from its sleep and served again, a controller's notes in JSON, a table
 of a benchmark, a parser that only the quoted source names, a test script's list of steps, a journal of a server that
-found no device and went on without, an exhausted card without a word of its phase, an app that writes no level, a
-failure that a launcher passes on in one line as its own note, a start that a log cuts into one that serves.
+found no device and went on without, an app whose last line has no level and does not say that it is up, a failure that
+a launcher passes on in one line as its own note, a start that a log cuts into one that serves. Of an exhausted card
+without a word of its phase the class is a guess; that a lower share is tried first was right for 14 of 17.
 Where no event
 says that the pod was told to end, or that one start is meant, a text with a failed probe still reads as a failure. A
 shutdown of the node reads as capacity taken back. That a rank's coordinator is gone proves nothing by itself and is
 `unknown`. For false alarms some 1,800 more logs were read, without labels.
+
+Of other services, 62 ordinary logs (gateways, embeddings and web servers, databases, Ray's workers, containers of two
+compose files) and 12 that show a failure were labelled before the run: the first run called 30 of the 62 harmless, 24
+`unknown`, and 8 a failure, two of them with certainty (`nativeaccess` was read as `EACCES`, and a file that llama.cpp
+can do without as a missing model); 14 of 16 certain answers were right, no failure was called harmless. A program that
+no rule knows is harmless since then, never with certainty, where it says that it is up or did what it was asked, each
+of several that a collector names, and no line of another kind stands below: 49 lines of trouble that no rule knows, set
+below eleven such logs, are not harmless once. Of 12 others, held back until then, the first run called none harmless, 10
+`unknown` and 2 a failure, on a guess from words; of 4 failures beside them none harmless.
 
 Besides logs that were kept, texts that can be printed: the sources of vLLM 0.10 to 0.33, nine versions, raise 9,101
 different ones. Two draws were labelled before the run and set into the log that prints them (settings refused, weights

@@ -4,29 +4,33 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
-from agent.failures.text.log_text import is_note, is_warning
+from agent.failures.text.log_text import is_bare, is_note, is_warning
 from agent.failures.text.streams import body_of, server_of
 
 _ALIVE = re.compile(
-    r"\b(?:[Ll]istening (?:at|on|for)\b|[Rr]eady (?:to (?:accept|receive|serve|handle)|for connections)\b"
+    r"\b(?<!not )(?<!n't )(?<!never )(?<!no )(?<!without )(?:[Ll]istening (?:at|on|for)\b"
+    r"|[Rr]eady (?:to (?:accept|receive|serve|handle)|for connections)\b|[Rr]eady\.?\s*$"
     r"|[Rr]unning on (?:all addresses|https?:|port)"
     r"|(?:server|service|app(?:lication)?|gateway) (?:is )?(?:up|ready|running)\b"
     r"|[Ss]tart(?:ed|up)(?: \w{1,40}){0,3} (?:in|at|on|completed?)\b|[Rr]esuming normal operations"
-    r"|[Bb]ooting worker with pid|Debugger is active|initialized!|[Ss]uccess(?:ful(?:ly)?)?\b"
-    r"|connection (?:open|accepted)\b|COMPLETED|Bundled \d{1,8}ms|INTENDED_EXIT)"
+    r"|[Bb]ooting worker with pid|Debugger is active|initialized!"
+    r"|[Ss]uccess(?:ful(?:ly)?)?\b(?![\"']?\s?[:=]\s?[\"']?(?:[Ff]alse|0|no)\b)"
+    r"|connection (?:open|accepted)\b|COMPLETED|Bundled \d{1,8}ms|INTENDED_EXIT|Sending due task|succeeded\b"
+    r"|[Gg]raceful(?:ly)? (?:shut|stop)|[Ww]arm shutdown|[Ss]hutdown (?:initiated|complete)|Hitting Ctrl\+C"
+    r"|Shutting down: Master|Handling signal: (?:term|int|winch)|(?:received|caught|got) SIG(?:TERM|INT)\b)"
     r"|\" [23]\d\d\b|(?:->|→|\|) ?[23]\d\d\b"
     r"|\b(?:status|code|status_code)[\"']?\s?[=:]\s?\"?[23]\d\d\b"
     r"|\b(?:GET|POST|PUT|PATCH|DELETE|HEAD) \S{1,300} (?:[23]\d\d|\d{1,6}(?:\.\d{1,6})? ?ms)\b"
 )
 _TROUBLE = re.compile(
     r"\b(?:could(?:n't| not)|can(?:'t|not)|unable|errors?|err|exception|fail\w*|missing|no such|denied|refused"
-    r"|reject\w*|not (?:found|ready|respond\w*|reachable|available|running|health\w*|supported|installed"
-    r"|exist\w*)"
+    r"|reject\w*|(?:not|no|never|without) (?:found|ready|respond\w*|reachable|available|running|health\w*"
+    r"|supported|installed|exist\w*|success\w*|succeed\w*|listen\w*|start\w*)|success[\"']?\s?[:=]\s?[\"']?(?:false|no)"
     r"|un(?:available|reachable|healthy|responsive|expected(?:ly)?|supported|recogni\w*)|giv(?:ing|en) up|gave up|gated"
     r"|lost|closed|disconnect\w*|mismatch\w*|stuck|hang\w*|hung|deadlock\w*|out of|insufficient|corrupt\w*|overflow"
     r"|overload\w*|panic\w*|crash\w*|died|dead|kill\w*|abort\w*|time-?outs?|timed? out|exceed\w*|invalid|terminat\w*"
-    r"|exit(?:ed|s|code)?|stop(?:ped|ping)?|shut(?:ting)? ?down(?! at \d)|degraded|down|backoff|evicted|oom|preempt\w*"
-    r"|throttl\w*|retr(?:y|ies|ying)|must|needs?|traceback|fatal|critical|nvrm)\b"
+    r"|exit(?:ed|s|code)?|stop(?:ped|ping)?|shut(?:ting)? ?down(?! at \d)|degraded|(?<!shut )down|backoff|evicted|oom"
+    r"|preempt\w*|throttl\w*|retr(?:y|ies|ying)|must|needs?|traceback|fatal|critical|nvrm)\b"
     r"|n't\b|\bframe #\d|\bFile \"[^\"]{1,300}\", line \d|^\s{1,8}at [\w.$]|\.pyx?\", line"
     r"|(?:\" |\| ?|-> ?|→ ?|\b(?:status|code|status_code)[\"']?\s?[=:]\s?\"?) ?5\d\d\b"
     r"|\b(?:GET|POST|PUT|PATCH|DELETE) \S{1,300} 5\d\d\b",
@@ -37,8 +41,9 @@ _TROUBLE = re.compile(
 def is_alive(lines: Sequence[str]) -> bool:
     """Whether each program says that it is up, or did what it was asked, and nothing below speaks of any trouble.
 
-    Above it only notes and warnings may: of those the program says itself that it goes on. A program is what a
-    collector names before its lines; none speaks for another.
+    Below stand only lines with a level, for of others nobody knows what they mean; above, of those that speak of trouble
+    only notes and warnings, for of them the program says itself that it goes on. A program is what a collector names
+    before its lines; none speaks for another.
     """
     written: dict[str, list[str]] = defaultdict(list)
     for line in lines:
@@ -49,7 +54,9 @@ def is_alive(lines: Sequence[str]) -> bool:
 
 def _goes_on(lines: Sequence[str]) -> bool:
     last = max((at for at, line in enumerate(lines) if _says_so(line)), default=None)
-    return last is not None and not any(
+    if last is None or any(is_bare(line) for line in lines[last + 1 :]):
+        return False
+    return not any(
         _TROUBLE.search(line) and (at > last or not (is_note(line) or is_warning(line)))
         for at, line in enumerate(lines)
         if not _says_so(line)

@@ -28,7 +28,26 @@ APACHE = [
     "[Tue May 06 07:08:09.277113 2031] [mpm_prefork:notice] [pid 1] AH00163: Apache/2.4.65 -- resuming normal operations",
 ]
 EXPRESS = ["> node lamp.js", "lamp listening on port 3000", "GET /lamps 200 3.1 ms", "POST /lamps 201 2 ms - 14"]
-LOGS = {"gunicorn": GUNICORN, "Flask": FLASK, "PostgreSQL": POSTGRES, "Apache": APACHE, "Express": EXPRESS}
+CELERY = [
+    "celery beat v5.3.1 (emerald-rush) is starting.",
+    "[2031-05-06 07:08:09,404: INFO/MainProcess] Scheduler: Sending due task light_lamps (tasks.light_lamps)",
+    "[2031-05-06 07:08:10,404: INFO/MainProcess] Task tasks.light_lamps[0a] succeeded in 0.3s: None",
+    "worker: Warm shutdown (MainProcess)",
+]
+SPRING = [
+    "2031-05-06 07:08:09 INFO  [main] o.s.boot.tomcat.TomcatWebServer - Tomcat started on port 8081 (http)",
+    "2031-05-06 07:08:10 INFO  [exec-5] c.l.LampHandler - Connection closed from lamp-1 status=CloseStatus[code=1000]",
+    "2031-05-06 07:09:09 INFO  [ShutdownHook] o.s.boot.tomcat.GracefulShutdown - Graceful shutdown complete",
+]
+LOGS = {
+    "Celery": CELERY,
+    "Spring": SPRING,
+    "gunicorn": GUNICORN,
+    "Flask": FLASK,
+    "PostgreSQL": POSTGRES,
+    "Apache": APACHE,
+    "Express": EXPRESS,
+}
 
 
 def classify(matcher: Matcher, lines: list[str]) -> Finding:
@@ -54,6 +73,7 @@ def test_an_end_is_not_hidden_by_what_the_program_did_before(matcher: Matcher, n
     [
         "the lamp does not answer any more",
         "lamp: exited",
+        "all lamps are dark",
         "lamp is not responding",
         "Lost the connection of the lamp",
         "the lamp could not be lit",
@@ -63,11 +83,13 @@ def test_an_end_is_not_hidden_by_what_the_program_did_before(matcher: Matcher, n
         '  File "/srv/lamp.py", line 3, in light',
         "    at Lamp.light (/srv/lamp.js:3:1)",
         "frame #3: lamp + 0x10",
+        "lamp is not listening on port 3000",
+        '{"success": false}',
+        "the lamp was lit without success",
     ],
 )
 def test_words_of_a_trouble_that_no_rule_knows_leave_it_open(matcher: Matcher, said: str) -> None:
-    if "does not answer" not in said:
-        assert not classify(matcher, [*FLASK, said]).benign
+    assert not classify(matcher, [*FLASK, said]).benign
     assert not classify(matcher, [said]).benign
 
 
