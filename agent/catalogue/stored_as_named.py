@@ -21,7 +21,7 @@ _WIDE_EXPERTS, _NARROW_REST = 0.17, 0.12
 and 36.73 GiB on each of two cards (0.13.0, 0.16.1), 35B-A3B as GPTQ 21.05. In NVFP4 recurrent layers alone stay wide:
 70.47 GiB for the 122B (Sehyo), 21.86 for Qwen 3.6 35B-A3B (RedHatAI). One layer in ten of the experts wider is the
 heaviest that was seen (QuantTrio, Qwen 3.6 35B-A3B as AWQ: 11.62 GiB on each of two), everything narrow the lightest
-that can be. NVIDIA's own checkpoints quantise every linear layer."""
+that can be. NVIDIA's own of Nemotron quantise every linear layer; those that do not are listed."""
 
 _UNTOLD, _HEAVIER_IN_EIGHT_BITS = 0.03, 0.01
 """What a name leaves open. A byte a parameter and its scales leave less: 57 start-ups of 30 checkpoints in 8 bits, by
@@ -102,7 +102,7 @@ def _beside_recurrent(base: ModelFacts, name: str, quant: QuantFacts) -> QuantFa
     if quant.scheme == "gptq" and _publisher(name) == _publisher(base.name) == "qwen":
         experts = any(layer.experts for layer in base.layers)
         return replace(quant, groups=frozenset({TensorGroup.EXPERTS if experts else TensorGroup.MLP}))
-    if not any(layer.experts for layer in base.layers) or _publisher(name) == "nvidia":
+    if not any(layer.experts for layer in base.layers) or base.architecture == "NemotronHForCausalLM":
         return replace(quant, heavier=max(quant.heavier, _WIDE_RECURRENT))
     narrow = quant.groups - {TensorGroup.RECURRENT} if quant.scheme == "nvfp4" else {TensorGroup.EXPERTS}
     return replace(

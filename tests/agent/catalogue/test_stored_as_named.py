@@ -71,7 +71,9 @@ def test_four_bit_floats_leave_recurrent_layers_beside_experts_wide_and_integers
     assert TensorGroup.RECURRENT not in floats
     assert {TensorGroup.ATTENTION, TensorGroup.MLP, TensorGroup.EXPERTS} < floats
     assert integers == {TensorGroup.EXPERTS}
-    assert TensorGroup.RECURRENT in own
+    assert own == {TensorGroup.EXPERTS}
+    nemotron = catalogue.models.find("me/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4").quant.groups
+    assert TensorGroup.RECURRENT in nemotron
 
 
 @pytest.mark.parametrize(
