@@ -170,19 +170,20 @@ def _defaults(accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules) 
 
 
 def _item_tokens(model: ModelFacts, flags: Flags) -> int:
-    """Gemma 4 attends to an image, a video or a sound as a whole, so an item cannot be split over steps.
+    """Gemma 4 attends to an image or a video as a whole, so an item cannot be split over steps.
 
-    Source: vllm/model_executor/models/gemma4_mm.py get_mm_max_tokens_per_item, version 0.32.0, read 2026-11-21.
+    E2B and E4B, which embed every layer, attend to the past alone: 1,033,831 and 731,921 tokens of E4B were printed
+    with a batch of 2,048 (0.25.1 and 0.31.0).
+
+    Source: vllm/model_executor/models/gemma4_mm.py get_mm_max_tokens_per_item, version 0.32.0, read 2026-11-21;
+    is_mm_prefix_lm in vllm/transformers_utils/model_arch_config_convertor.py of 0.31.0, read 2026-11-27.
     """
-    if model.family != "gemma-4":
+    if model.family != "gemma-4" or model.per_layer_hidden:
+        return 0
+    if model.vision is None or not tower_is_built(TensorGroup.VISION, model.vision, flags):
         return 0
     limits = dict(flags.limit_mm_per_prompt or ())
-    largest = 0
-    if model.vision is not None and tower_is_built(TensorGroup.VISION, model.vision, flags):
-        largest = model.vision.tokens_per_item if limits.get("video", 1) else model.vision.image_tokens
-    if model.audio is not None and tower_is_built(TensorGroup.AUDIO, model.audio, flags):
-        largest = max(largest, model.audio.tokens_per_item)
-    return largest
+    return model.vision.tokens_per_item if limits.get("video", 1) else model.vision.image_tokens
 
 
 def assumptions_of(

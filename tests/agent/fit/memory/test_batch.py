@@ -40,14 +40,22 @@ def test_gemma_4_raises_a_default_batch_to_one_video(catalogue):
     ("flags", "tokens"),
     [
         ("", 2496),
-        ("""--limit-mm-per-prompt '{"video":0}'""", 750),
-        ("""--limit-mm-per-prompt '{"video":0,"audio":0}'""", 280),
+        ("""--limit-mm-per-prompt '{"video":0}'""", 280),
         ("""--limit-mm-per-prompt '{"video":0,"image":0,"audio":0}'""", 0),
         ("--language-model-only", 0),
     ],
 )
 def test_the_largest_item_shrinks_with_what_is_allowed(catalogue, flags, tokens):
-    assert run_of(catalogue, "google/gemma-4-E2B-it", "nvidia-l4", flags).item_tokens == tokens
+    assert run_of(catalogue, "google/gemma-4-12B-it", "nvidia-l4", flags).item_tokens == tokens
+
+
+@pytest.mark.parametrize(("version", "pool", "printed"), [("0.25.1", 22.01, 1_033_831), ("0.31.0", 19.08, 731_921)])
+def test_the_small_gemma_4_attend_to_the_past_alone_so_their_batch_stays(ask, version, pool, printed):
+    """Rows of two authors on L40S: 5 and 7 % less would be printed with a batch of 2,496."""
+    flags = f"--max-model-len 16384 --kv-cache-memory-bytes {int(pool * 2**30)}"
+    report = ask("google/gemma-4-E4B-it", "nvidia-l40s", flags, vllm=version)
+    assert report.max_num_batched_tokens == 2048
+    assert report.kv_tokens.best == pytest.approx(printed, rel=0.0005)
 
 
 def test_utilisation_and_context_come_from_version_and_model(catalogue):
