@@ -16,7 +16,7 @@ _ALIVE = re.compile(
     r"|[Bb]ooting worker with pid|Debugger is active|initialized!"
     r"|[Ss]uccess(?:ful(?:ly)?)?\b(?![\"']?\s?[:=]\s?[\"']?(?:[Ff]alse|0|no)\b)"
     r"|connection (?:open|accepted)\b|COMPLETED|Bundled \d{1,8}ms|INTENDED_EXIT|Sending due task|succeeded\b"
-    r"|[Gg]raceful(?:ly)? (?:shut|stop)|[Ww]arm shutdown|[Ss]hutdown (?:initiated|complete)|Hitting Ctrl\+C"
+    r"|[Gg]raceful(?:ly)? (?:shut|stop)\w*\b(?! did\b)|[Ww]arm shutdown|[Ss]hutdown (?:initiated|complete)|Hitting Ctrl\+C"
     r"|Shutting down: Master|Handling signal: (?:term|int|winch)|(?:received|caught|got) SIG(?:TERM|INT)\b)"
     r"|\" [23]\d\d\b|(?:->|→|\|) ?[23]\d\d\b"
     r"|\b(?:status|code|status_code)[\"']?\s?[=:]\s?\"?[23]\d\d\b"
