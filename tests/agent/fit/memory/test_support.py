@@ -356,7 +356,7 @@ def test_an_architecture_that_is_younger_than_the_oldest_rules_says_since_when(c
     """Those of 0.6.3's own registry need not; its names are listed here, read 2026-11-26."""
     old = {
         "BaichuanForCausalLM", "BloomForCausalLM", "CohereForCausalLM", "DeciLMForCausalLM", "DeepseekV2ForCausalLM", "ExaoneForCausalLM", "FalconForCausalLM",
-        "GPT2LMHeadModel", "GPTNeoXForCausalLM", "OrionForCausalLM", "StableLmForCausalLM",
+        "GPT2LMHeadModel", "GPTJForCausalLM", "GPTNeoXForCausalLM", "OrionForCausalLM", "StableLmForCausalLM",
         "Gemma2ForCausalLM", "GemmaForCausalLM", "GraniteForCausalLM", "InternLM2ForCausalLM", "InternVLChatModel", "LlamaForCausalLM",
         "LlavaForConditionalGeneration", "LlavaNextForConditionalGeneration", "MiniCPM3ForCausalLM", "MistralForCausalLM", "MixtralForCausalLM", "OPTForCausalLM",
         "OlmoeForCausalLM", "Phi3ForCausalLM", "PhiForCausalLM", "PhiMoEForCausalLM", "PixtralForConditionalGeneration",
