@@ -43,6 +43,8 @@ def unseen_caches(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags
         yield "on Blackwell DeepSeek V4 took some 5 GiB a card more than is counted"
     if rules.numbers < _MEASURED_FROM:
         yield "before vLLM 0.23 DeepSeek V4 took some 7 GiB a card more than is counted"
+    if flags.pp > 1 or flags.block_size not in {None, _BLOCK_TOKENS}:
+        yield "how DeepSeek V4 lays its cache out over stages, or in other blocks than of 256 tokens, was not read"
     if flags.kv_cache_dtype not in {None, "auto"} and not flags.kv_cache_dtype.startswith("fp8"):
         yield "how DeepSeek V4 lays a cache out that is not of 8-bit floats was not read"
 

@@ -30,12 +30,14 @@ def test_the_cache_holds_the_tokens_that_were_printed(ask, row):
         ("nvidia-h200", "0.22.0", "", None),
         ("nvidia-b200", "0.28.0", "", None),
         ("nvidia-h200", "0.28.0", "--kv-cache-dtype bfloat16", None),
+        ("nvidia-h200", "0.28.0", "-pp 2", None),
+        ("nvidia-h200", "0.28.0", "--block-size 64", None),
         ("amd-mi355x", "0.28.0", "", None),
     ],
-    ids=["hopper", "older", "blackwell", "not-8-bits", "rocm"],
+    ids=["hopper", "older", "blackwell", "not-8-bits", "stages", "other-blocks", "rocm"],
 )
 def test_it_is_said_to_fit_only_where_its_start_ups_were_recorded(ask, card, vllm, more, fits):
-    assert ask(FLASH, card, f"-tp 4 --max-model-len 32768 {more}", vllm=vllm, count=4).fits is fits
+    assert ask(FLASH, card, f"-tp 4 --max-model-len 32768 {more}", vllm=vllm, count=8).fits is fits
 
 
 def test_the_larger_one_lays_its_cache_out_by_its_own_layers(ask):
