@@ -141,8 +141,8 @@ compose files) and 12 that show a failure were labelled before the run: the firs
 can do without as a missing model); 14 of 16 certain answers were right, no failure was called harmless. A program that
 no rule knows is harmless since then, never with certainty, where it says that it is up or did what it was asked, each
 of several that a collector names, and no line of another kind stands below: 49 lines of trouble that no rule knows, set
-below eleven such logs, are not harmless once. Of 12 others, held back until then, the first run called none harmless, 10
-`unknown` and 2 a failure, on a guess from words; of 4 failures beside them none harmless.
+below eleven such logs, are not harmless once. Of 12 others, held back until then, the first run called none harmless,
+10 `unknown` and 2 a failure, on a guess from words; of 4 failures beside them none harmless.
 
 Besides logs that were kept, texts that can be printed: the sources of vLLM 0.10 to 0.33, nine versions, raise 9,101
 different ones. Two draws were labelled before the run and set into the log that prints them (settings refused, weights
