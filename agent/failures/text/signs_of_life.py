@@ -15,9 +15,8 @@ _ALIVE = re.compile(
     r"|[Ss]tart(?:ed|up)(?: \w{1,40}){0,3} (?:in|at|on|completed?)\b|[Rr]esuming normal operations"
     r"|[Bb]ooting worker with pid|Debugger is active|initialized!"
     r"|[Ss]uccess(?:ful(?:ly)?)?\b(?![\"']?\s?[:=]\s?[\"']?(?:[Ff]alse|0|no)\b)"
-    r"|connection (?:open|accepted)\b|COMPLETED|Bundled \d{1,8}ms|INTENDED_EXIT|Sending due task|succeeded\b"
-    r"|[Gg]raceful(?:ly)? (?:shut|stop)\w*\b(?! did\b)|[Ww]arm shutdown"
-    r"|[Ss]hutdown (?:initiated|complete)|Hitting Ctrl\+C"
+    r"|connection (?:open|accepted)\b|COMPLETED|Bundled \d{1,8}ms|Disconnect, exit_type=INTENDED_EXIT.{0,200}|Sending due task|succeeded\b"
+    r"|[Gg]raceful(?:ly)? (?:shut|stop)|[Ww]arm shutdown|[Ss]hutdown (?:initiated|complete)|Hitting Ctrl\+C.{0,200}"
     r"|Shutting down: Master|Handling signal: (?:term|int|winch)|(?:received|caught|got) SIG(?:TERM|INT)\b)"
     r"|\" [23]\d\d\b|(?:->|→|\|) ?[23]\d\d\b"
     r"|\b(?:status|code|status_code)[\"']?\s?[=:]\s?\"?[23]\d\d\b"
@@ -65,5 +64,5 @@ def _goes_on(lines: Sequence[str]) -> bool:
 
 
 def _says_so(line: str) -> bool:
-    """Whether a line says that its program is up, and does not tell an answer that failed."""
-    return _ALIVE.search(line) is not None
+    """Whether a line says that its program is up, and nothing else of it speaks of trouble."""
+    return _ALIVE.search(line) is not None and _TROUBLE.search(_ALIVE.sub("", line)) is None

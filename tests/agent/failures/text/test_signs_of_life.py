@@ -86,6 +86,8 @@ def test_an_end_is_not_hidden_by_what_the_program_did_before(matcher: Matcher, n
         "lamp is not listening on port 3000",
         '{"success": false}',
         "the lamp was lit without success",
+        "Graceful shutdown did not finish within 30 seconds, exiting anyway",
+        "lamp started on port 3000, three wires missing",
     ],
 )
 def test_words_of_a_trouble_that_no_rule_knows_leave_it_open(matcher: Matcher, said: str) -> None:
