@@ -119,13 +119,13 @@ cannot run it.
 
 The last two were asked for in the same way, of addresses that no set had, and run on the same rules. Twelve of the 19
 misses of class were words that no rule knew, of troubles that it knows from other programs: a prompt that is too long,
-weights that leave no room for the cache, a model's file that is missing or of another format, an engine that does not
-answer its watchdog, a driver too old for the image, a status of Windows, an engine plan of another build. So 341 lines
-in the words of some forty programs were written, with their class, before the rules were changed: 233 were right then,
-320 are now, and 3,269 public logs in which the new phrases were looked for hold four of them in a line that is no such
-trouble. The alarm with certainty was a preset that llama.cpp looks for and does without; the failures called harmless
-were a refusal that a client logs as JSON, and a traceback cut short that TorchServe logs as notes. Two more of the
-ordinary ones were `unknown`: a setting that the agent of ECS cannot read, and SGLang's number that is reset to another.
+weights that leave no room for the cache, a model's file of another format, an engine that does not answer, a driver too
+old for the image, a status of Windows, an engine plan of another build, a node that is taken back. So 341 lines in the
+words of some forty programs were written, and labelled before they were asked: the rules as they had been gave 233 of
+them their class, as they are now 320. Of 3,269 public logs two hold a new phrase in a line that is of another program.
+The alarm with certainty was a preset that llama.cpp looks for and does without; the failures called harmless were a
+refusal that a client logs as JSON, and a traceback cut short that TorchServe logs as notes. Two more of the ordinary
+ones were `unknown`: a setting that the agent of ECS cannot read, and SGLang's number that is reset to another.
 
 Both corpora were then crossed with 41 more wrappers, and their failures with fourteen last lines at four places of a
 healthy log; 142 ends that shells, supervisors, runtimes and platforms write were put below healthy logs. A launcher
@@ -140,11 +140,10 @@ is `unknown`.
 Still answered wrong: an engine that did not wake from its sleep and served again, a controller's notes in JSON, a table
 of a benchmark, a parser that only the quoted source names, a test script's list of steps, a journal of a server that
 found no device and went on without, an app whose last line has no level and does not say that it is up, a failure that
-a launcher passes on in one line as its own note, a start that a log cuts into one that serves, one
-that says what its draft model does not support and ends without a word. Of an exhausted card
-without a word of its phase the class is a guess; that a lower share is tried first was right for 14 of 17.
-Where no event
-says that the pod was told to end, or that one start is meant, a text with a failed probe still reads as a failure. A
+a launcher passes on in one line as its own note, a start that a log cuts into one that serves, one that
+says what its draft model does not support and ends without a word. Of an exhausted card without a word of its phase
+the class is a guess; that a lower share is tried first was right for 14 of 17. Where no event says that the pod was
+told to end, or that one start is meant, a text with a failed probe still reads as a failure. A
 shutdown of the node reads as capacity taken back. That a rank's coordinator is gone proves nothing by itself and is
 `unknown`. For false alarms some 1,800 more logs were read, without labels.
 

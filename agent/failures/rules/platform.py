@@ -43,11 +43,7 @@ _REGISTRY_UNREACHABLE = (
     "connection refused",
     "no such host",
     "tls handshake",
-    "timeout",
-    "context deadline exceeded",
-    "unexpected eof",
-    "x509",
-    "no route to host",
+    *("timeout", "context deadline exceeded", "unexpected eof", "x509", "no route to host"),
 )
 _DEVICE_HANGS = (
     "timeout, signaled seq",
@@ -347,7 +343,7 @@ def unschedulable(case: RuleInput) -> Ruling:
 
 def nothing_listens(case: RuleInput) -> Ruling:
     """The platform's own words say whether time or the port is suspected; a log that loads steadily says time."""
-    if case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}:
+    if case.phase in _LOADS:
         return Ruling(
             class_=FailureClass.STARTUP_PROBE_FAILED, fixes=("increase_startup_probe", "fix_cache_path"), confidence=0.7
         )
@@ -367,7 +363,7 @@ def no_tokens(case: RuleInput) -> Ruling:
 
 def silent_death(case: RuleInput) -> Ruling:
     """A worker that ends during start-up without a word of its own was mostly killed for host memory."""
-    loading = case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}
+    loading = case.phase in _LOADS
     killed = case.mentions("exit code: none", "exit code: -9", "exitcode: -9", "sigkill")
     if loading and killed and not case.also & {"engine_bug", "exception_by_its_frames"}:
         return Ruling(
@@ -380,7 +376,7 @@ def silent_death(case: RuleInput) -> Ruling:
 
 def killed(case: RuleInput) -> Ruling:
     """A start that is killed while it takes memory was mostly killed for it; elsewhere an operator is as likely."""
-    taking = case.phase in {Phase.LOADING, Phase.PROFILING, Phase.GRAPH_CAPTURE}
+    taking = case.phase in _LOADS
     return Ruling(confidence=0.75 if taking else 0.5)
 
 
