@@ -106,7 +106,7 @@ raised an alarm, and none does; of the unordered none was missed. 222 lines that
 a counter, a retry or another program were written against the newest 446 phrases: 207 got a class, most with
 certainty, and 39 do since, 5 with it.
 
-The four below them were asked for as an engineer would search: by what a log shows and by what happened, twelve answers to
+The four below them were asked for as an engineer would search: by what a log shows and what happened, twelve answers to
 a question, and the first that had a log; of the whole logs the lines of their course were kept. Where the question
 named an error the texts are the easier ones. Composed are restarts, replicas in one stream, scale-ins, a rolling
 update, Container Apps, a spot node, logs printed newest first. Of the three ordinary ones that raised an alarm, one
