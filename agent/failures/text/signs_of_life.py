@@ -42,15 +42,9 @@ _TROUBLE = re.compile(
 def is_alive(lines: Sequence[str]) -> bool:
     """Whether each program says that it is up, or did what it was asked, and nothing below speaks of any trouble.
 
-<<<<<<< HEAD
     Below stand only lines with a level, for of others nobody knows what they mean; above, of those that speak of
     trouble only notes and warnings, for of them the program says itself that it goes on. A program is what a collector
     names before its lines; none speaks for another.
-=======
-    Below stand only lines with a level, for nobody knows what others mean; above, of those that speak of trouble
-    only notes and warnings, for of them the program says itself that it goes on. A program is what a collector names
-    before its lines; none speaks for another.
->>>>>>> 134c3f7f (accuracy: lines no longer than 120)
     """
     written: dict[str, list[str]] = defaultdict(list)
     for line in lines:
