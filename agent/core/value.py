@@ -36,8 +36,10 @@ class Value(BaseModel):
 
     def with_(self, **changes: Any) -> Self:
         """Return a copy with some fields replaced, validated like a new value."""
-        kept = self.__dict__
-        return type(self)(**{name: kept[name] for name in type(self).model_fields} | changes)
+        kept, fields = self.__dict__, self.__pydantic_fields__
+        if len(kept) > len(fields):  # what was computed once is left behind
+            kept = {name: kept[name] for name in fields}
+        return type(self)(**{**kept, **changes})
 
 
 def mistakes_of(error: ValidationError) -> tuple[str, ...]:
