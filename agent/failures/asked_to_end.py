@@ -1,9 +1,12 @@
 """The pods and units that the platform was asked to end."""
 
+import re
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Sequence
 
 from agent.failures.signature import FailureClass, Proof, Role, Sighting
+from agent.failures.text.ends import container_that_ended
 from agent.failures.text.phases import Timeline
 from agent.failures.text.streams import pods_of
 from agent.failures.text.subjects import unit_started_below, unit_told_to_stop
@@ -19,6 +22,8 @@ OF_A_UNIT = FailureClass.NO_GPU_VISIBLE
 
 _FABRIC = "fabricmanager"
 
+_OF_COMPOSE = re.compile(r"\bContainer (?P<name>\S{1,200})  (?:Stopp|Remov)")
+
 
 class Asked:
     """The pods and units that the platform was asked to end: what it reports of that end afterwards is no failure."""
@@ -26,9 +31,13 @@ class Asked:
     def __init__(self, sightings: Sequence[Sighting], lines: Sequence[str], timeline: Timeline) -> None:
         self._lines, self._timeline = lines, timeline
         self._banners = sorted({s.index for s in sightings if s.signature.proof is Proof.NEW_START})
-        self._first: dict[object, int] = {}
+        self._orders: dict[object, list[int]] = defaultdict(list)
         for index in sorted({s.index for s in sightings if s.signature.proof is Proof.ASKED}):
-            self._first.setdefault((pods_of(lines[index]), timeline.start(index)), index)
+            self._orders[pods_of(lines[index]), timeline.start(index)].append(index)
+
+    def may_be_for(self, index: int) -> bool:
+        """Whether any order may be for what a line says ended."""
+        return any(self._is_for(order, index) for orders in self._orders.values() for order in orders)
 
     def covers(self, sighting: Sighting) -> bool:
         """Whether a probe's failure, or an end, follows the request to end the same before another start.
@@ -50,4 +59,13 @@ class Asked:
                 is_fabric and self._timeline.completes_below(sighting.index)
             )
         same = (pods_of(self._lines[sighting.index]), self._timeline.start(sighting.index))
-        return self._first.get(same, sighting.index + 1) <= sighting.index
+        return any(order <= sighting.index and self._is_for(order, sighting.index) for order in self._orders[same])
+
+    def _is_for(self, order: int, end: int) -> bool:
+        """Whether docker compose does not stop another container, or had not started the same again."""
+        told, name = _OF_COMPOSE.search(self._lines[order]), container_that_ended(self._lines[end])
+        if told is None or not name:
+            return True
+        return told["name"] == name and not any(
+            f"Container {name}  Start" in line for line in self._lines[order + 1 : end]
+        )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from agent.failures.asked_to_end import Asked
 from agent.failures.finding import MAX_EVIDENCE_CHARS, EvidenceLine, Finding
 from agent.failures.recovered import end_of_traceback, is_calmed, is_queue, is_stopped
 from agent.failures.signature import FailureClass, Phase, Proof, Role, Sighting
@@ -53,7 +54,7 @@ def harmless(
     doubt = doubt or any("STARTUP" in lines[index] and "probe failed" in lines[index] for index in over)
     doubt = doubt or any(timeline.may_be_of_two(index, perhaps=True) for index in over)
     answers = Answers(lines, timeline)
-    doubt = doubt or any(s.signature.passing and answers.is_refused(s.index) for s in sightings)
+    doubt = doubt or answers.any_refused
     doubt = doubt or timeline.last_phase in STARTING or _ends_unknown(lines, sightings)
     doubt = doubt or _ends_unasked(lines, timeline)
     doubt = doubt or (not timeline.is_progress and any(s.signature.proof is Proof.STARTED for s in sightings))
@@ -101,8 +102,9 @@ def ends_dead(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Tim
     if any(timeline.is_last_of(container_that_ended(line), at) for at, line in enumerate(lines)):
         return True
     if timeline.last_phase is Phase.UNKNOWN:  # nothing is known of it but that it ended
-        asked = any(s.signature.proof is Proof.ASKED or s.signature.phase is Phase.STOPPING for s in sightings)
-        return not asked and any(_is_of_a_server(line) for line in lines)
+        stops = any(s.signature.phase is Phase.STOPPING for s in sightings)
+        asked = Asked(sightings, lines, timeline)
+        return not stops and any(_is_of_a_server(line) and not asked.may_be_for(at) for at, line in enumerate(lines))
     if timeline.last_phase not in {*UP, *STARTING} or timeline.ended_after_last_mark:
         return False
     return any(_is_servers_end(lines, at, timeline) for at in range(max(last, 0), len(lines)))

@@ -25,9 +25,10 @@ class Answers:
     def __init__(self, lines: Sequence[str], timeline: Timeline) -> None:
         self._lines, self._timeline = lines, timeline
 
-    def is_refused(self, index: int) -> bool:
-        """Whether a line answers a request that posts something with a 500."""
-        return self._request(index, "5") is not None
+    @property
+    def any_refused(self) -> bool:
+        """Whether any line answers a request that posts something with a 500, a 502 or the like."""
+        return bool(self._refused)
 
     def never_given(self, index: int) -> bool:
         """Whether a line is one of several 500s of a request, and the same process serves none of the like below.

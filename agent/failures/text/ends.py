@@ -28,11 +28,14 @@ _WORDS = (
     *("Signal (", "<defunct>", "Powering off", "target System", "Preempt for", "(): ", "corrupted ", "npm ERR!"),
 )
 """Most lines hold none of these, and are not searched for the expression above."""
+_ANYTHING = "(?i:container|process|server|program|app)"
 _WITH_NONE = re.compile(
-    r"(?:(?:(?i:container|process|server|program|app)|(?P<name>[\w.-]{1,120})) exited with code 0"
+    rf"(?:(?:{_ANYTHING}|(?P<name>[\w.-]{{1,120}})) exited with code 0"
     r"|Container called exit\(0\)|\.service: Deactivated successfully)(?!\d)"
 )
-_OF_COMPOSE = re.compile(r"\s*(?P<name>[\w.-]{1,120}) exited with code (?!(?:143|130)\b)\d{1,3}\s*$")
+_OF_COMPOSE = re.compile(
+    rf"\s*(?!{_ANYTHING} )(?P<name>[\w.-]{{1,120}}) exited with code (?!(?:143|130)\b)\d{{1,3}}\s*$"
+)
 
 
 def says_it_ended(line: str) -> bool:

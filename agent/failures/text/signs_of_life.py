@@ -1,7 +1,7 @@
 """Words by which a program of any kind says that it is up or did what it was asked, and words of any trouble."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from agent.failures.text.log_text import is_bare, is_note, is_warning
@@ -31,12 +31,26 @@ _TROUBLE = re.compile(
     r"|lost|closed|disconnect\w*|mismatch\w*|stuck|hang\w*|hung|deadlock\w*|out of|insufficient|corrupt\w*|overflow"
     r"|overload\w*|panic\w*|crash\w*|died|dead|kill\w*|abort\w*|time-?outs?|timed? out|exceed\w*|invalid|terminat\w*"
     r"|exit(?:ed|s|code)?|stop(?:ped|ping)?|shut(?:ting)? ?down(?! at \d)|degraded|(?<!shut )down|backoff|evicted|oom"
-    r"|preempt\w*|throttl\w*|retr(?:y|ies|ying)|must|needs?|traceback|fatal|critical|nvrm)\b"
+    r"|preempt\w*|throttl\w*|retr(?:y|ies|ying)|must|needs?|traceback|fatal|critical|nvrm"
+    r"|restart(?!ed\b)\w*|attempt \d+"
+    r"|wait\w* (?:for|until) .{1,80}\b(?:ready|up|healthy)|raised|taken more than|gone|silen(?:t|ce)|stall\w*"
+    r"|fro[sz]e\w*|broken|bad|wrong|illegal|incompatible|conflict|in use|forbidden|not enough|unauthori[sz]ed"
+    r"|segfault|sig(?:segv|kill|abrt|bus|ill)|rc[=:] ?[1-9]\d*|0 of [1-9]\d*"
+    r"|nicht|keine?|erreur|impossible"
+    r"|(?:not|does not|do not|never|nobody|nothing|none) (?:\w+ )?(?:fit|load\w*|answer\w*|listen\w*)"
+    r"|enot\w+|econn\w+|epipe|eaddr\w+|etimedout|enospc|enoent|enomem)\b"
+    r"|(?-i:[^\W\d_A-Za-z])|\b0/[1-9]\d{0,3}\s+(?!completed)[a-z]"
     r"|n't\b|\bframe #\d|\bFile \"[^\"]{1,300}\", line \d|^\s{1,8}at [\w.$]|\.pyx?\", line"
-    r"|(?:\" |\| ?|-> ?|→ ?|\b(?:status|code|status_code)[\"']?\s?[=:]\s?\"?) ?5\d\d\b"
+    r"|(?:\" |\| ?|[-=]> ?|→ ?|HTTP/[\d.]{1,3} |\b(?:status|code|status_code)[\"']?\s?[=:]\s?\"?) ?5\d\d\b"
     r"|\b(?:GET|POST|PUT|PATCH|DELETE) \S{1,300} 5\d\d\b",
     re.IGNORECASE,
 )
+
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_NOT_YET = re.compile(r"\b(?:wait\w* (?:for|until|till)|until|nobody|nothing|none|not all|expect\w*)\b", re.IGNORECASE)
+_UP = re.compile(r"[Ll]istening|[Rr]unning on")
+MOST_STARTS = 3
+"""A program that says so often in the same words that it listens is started again and again."""
 
 
 def is_alive(lines: Sequence[str]) -> bool:
@@ -54,16 +68,28 @@ def is_alive(lines: Sequence[str]) -> bool:
 
 
 def _goes_on(lines: Sequence[str]) -> bool:
-    last = max((at for at, line in enumerate(lines) if _says_so(line)), default=None)
-    if last is None or any(is_bare(line) for line in lines[last + 1 :]):
+    said = [at for at, line in enumerate(lines) if _says_so(line)]
+    if not said or any(is_bare(line) for line in lines[said[-1] + 1 :]) or _begins_again(lines, said):
         return False
     return not any(
-        _TROUBLE.search(line) and (at > last or not (is_note(line) or is_warning(line)))
+        (_speaks_of_trouble(line) or _ALIVE.search(line)) and (at > said[-1] or not (is_note(line) or is_warning(line)))
         for at, line in enumerate(lines)
-        if not _says_so(line)
+        if at not in said
     )
 
 
+def _begins_again(lines: Sequence[str], said: Sequence[int]) -> bool:
+    """Whether what stands above the first word that it is up stands below the last one, or it came up ever again."""
+    begun = {line for line in lines[: said[0]] if line.strip()}
+    ups = Counter(lines[at] for at in said if _UP.search(lines[at]))
+    return not begun.isdisjoint(lines[said[-1] + 1 :]) or max(ups.values(), default=0) >= MOST_STARTS
+
+
 def _says_so(line: str) -> bool:
-    """Whether a line says that its program is up, and nothing else of it speaks of trouble."""
-    return _ALIVE.search(line) is not None and _TROUBLE.search(_ALIVE.sub("", line)) is None
+    """Whether a line says that its program is up, and speaks of no trouble besides, nor of what it waits for."""
+    found = _ALIVE.search(line)
+    return found is not None and not _NOT_YET.search(line) and not _speaks_of_trouble(_ALIVE.sub(" ", line))
+
+
+def _speaks_of_trouble(line: str) -> bool:
+    return _TROUBLE.search(_HUMP.sub(" ", line)) is not None

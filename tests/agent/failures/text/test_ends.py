@@ -141,6 +141,16 @@ def test_what_compose_was_told_to_stop_may_be_killed(matcher: Matcher, order: st
     assert not is_benign(matcher, [*HEALTHY_START, "vllm-1 exited with code 137"])
 
 
+@pytest.mark.parametrize("code", ["0", "137", "139"])
+def test_an_order_of_compose_is_for_the_container_that_it_names_until_it_starts_again(
+    matcher: Matcher, code: str
+) -> None:
+    ended = f"vllm-1 exited with code {code}"
+    assert not is_benign(matcher, [" Container proxy-1  Stopping", " Container proxy-1  Stopped", ended])
+    assert not is_benign(matcher, [*HEALTHY_START, " Container proxy-1  Removed", ended])
+    assert not is_benign(matcher, [" Container vllm-1  Stopped", " Container vllm-1  Started", ended])
+
+
 def test_a_server_that_works_below_an_end_did_not_end(matcher: Matcher) -> None:
     assert is_benign(matcher, [*HEALTHY_START, "make: *** [Makefile:5: smoke] Error 1", LEAKED, *TOKENS])
 

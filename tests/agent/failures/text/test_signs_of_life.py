@@ -88,11 +88,50 @@ def test_an_end_is_not_hidden_by_what_the_program_did_before(matcher: Matcher, n
         "the lamp was lit without success",
         "Graceful shutdown did not finish within 30 seconds, exiting anyway",
         "lamp started on port 3000, three wires missing",
+        "nobody listening on 10.0.0.9:3000",
+        "Waiting for lamp-1 to become ready",
+        "server is ready, 0 of 4 lamps alive",
+        "code: 200 error: the lamp is not running",
+        "    raise LampError(",
+        "  -> lamp restart loop",
+        "POST /lamps => 503",
     ],
 )
 def test_words_of_a_trouble_that_no_rule_knows_leave_it_open(matcher: Matcher, said: str) -> None:
     assert not classify(matcher, [*FLASK, said]).benign
     assert not classify(matcher, [said]).benign
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[INFO] GET /lamps 200 body={'lamp': 'unhealthy'}",
+        "[INFO] Waiting for the lamp to be ready... rank=1",
+        "[INFO] fetch http://lamp:8000 ECONNRESET",
+        "[INFO] getaddrinfo ENOTFOUND lamp",
+        "[INFO] LampNotReady",
+        "[INFO] OutOfOil on lamp 0",
+        "[INFO] lampErrorNoWick",
+        "[INFO] lamp rc=139",
+        "[INFO] restarting the lamp (attempt 12)",
+        "[INFO] ランプの読み込みに失敗しました",
+        "[INFO] Lampe wurde nicht gefunden",
+    ],
+)
+def test_a_note_of_a_trouble_below_lines_that_are_no_notes_leaves_it_open(matcher: Matcher, said: str) -> None:
+    assert not classify(matcher, [*FLASK, said]).benign
+
+
+def test_a_program_that_begins_once_more_is_not_up_until_it_says_so(matcher: Matcher) -> None:
+    begun = ["[INFO] lighting lamp 1", "lamp listening on port 3000"]
+    assert classify(matcher, begun * 2).benign
+    assert not classify(matcher, [*begun, *begun[:1]]).benign
+    assert not classify(matcher, begun[1:] * 3).benign
+
+
+def test_a_table_of_a_pod_that_is_not_ready_leaves_it_open(matcher: Matcher) -> None:
+    table = ["NAME READY STATUS RESTARTS AGE", "lamp-0 0/1 Running 12 (20s ago) 1h"]
+    assert not classify(matcher, [*table, "lamp listening on port 3000"]).benign
 
 
 def test_an_error_above_leaves_it_open_and_a_warning_does_not(matcher: Matcher) -> None:
@@ -111,3 +150,14 @@ def test_no_program_speaks_for_another(matcher: Matcher) -> None:
     assert classify(matcher, up).benign
     assert not classify(matcher, [*up, "lamp-1  | reading /etc/lamp.toml"]).benign
     assert classify(matcher, [*up, "lamp-1  | lamp listening on port 3000"]).benign
+
+
+def test_a_gateway_that_answers_its_probe_is_not_harmless_with_certainty_where_it_refuses_requests(
+    matcher: Matcher,
+) -> None:
+    lines = [
+        '10.0.0.9 - - [06/May/2031:07:08:09 +0000] "POST /v1/chat/completions HTTP/1.1" 502 157 "-" "python"',
+        '10.0.0.9 - - [06/May/2031:07:08:10 +0000] "GET /health HTTP/1.1" 200 2 "-" "kube-probe"',
+    ]
+    assert not classify(matcher, lines).certain
+    assert classify(matcher, lines[1:]).certain
