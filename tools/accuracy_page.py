@@ -60,7 +60,7 @@ counts no more. Labels were read from the threads first. Sets: incidents from th
 | 15 more after these, 8 composed, 2 ordinary | 2026-11-26 | 13 of 15 | 13 of 15 | 6 of 6 | 1 |
 | 62 of new addresses, 6 whole logs, 10 composed, 15 ordinary | 2026-11-26 | 54 of 62 | 56 of 62 | 21 of 22 | 1 |
 | 78 of new addresses, 15 whole logs, 13 composed, 14 ordinary | 2026-11-26 | 67 of 78 | 66 of 78 | 38 of 38 | 1 |
-| 78 of the same search held back, 8 whole logs, 12 composed, 14 ordinary | 2026-11-27 | 75 of 78 | 71 of 78 | 50 of 50 | 2 |
+| 78 held back of that search, 8 whole, 12 composed, 14 ordinary | 2026-11-27 | 75 of 78 | 71 of 78 | 50 of 50 | 2 |
 | 62 likewise, 15 whole logs, 12 composed, 14 ordinary | 2026-11-27 | 61 of 62 | 61 of 62 | 30 of 30 | 0 |
 
 The rows up to `54 more` were searched for kinds that those before lacked; from the 100 on they hold whole logs of
@@ -120,7 +120,7 @@ variable of vLLM's for Ollama, and a quota for a spot node; a kernel that a buil
 cannot run it.
 
 The two below these were asked for in the same way, of addresses that no set had, and run on the same rules. Twelve of
-the 19 misses of class were words that no rule knew, of troubles that it knows from other programs: a prompt that is too long,
+the 19 misses of class were words that no rule knew, of troubles that it knows from other programs: a prompt too long,
 weights that leave no room for the cache, a model's file of another format, an engine that does not answer, a driver too
 old for the image, a status of Windows, an engine plan of another build, a node that is taken back. So 341 lines in the
 words of some forty programs were written, and labelled before they were asked: the rules as they had been gave 233 of
