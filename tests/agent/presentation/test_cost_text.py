@@ -12,7 +12,7 @@ from agent.fit.question import question_from
 from agent.presentation.cost_text import cost_text
 
 MODEL = "google/gemma-4-12B-it-qat-w4a16-ct"
-ROW = {"model": MODEL, "accelerator": "nvidia-l4", "flags": "--max-model-len 8192"}
+ROW = {"model": MODEL, "accelerator": "nvidia-l4", "flags": "--max-model-len 8192 --gpu-memory-utilization 0.9"}
 
 
 @pytest.fixture(scope="module")
