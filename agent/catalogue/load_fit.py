@@ -35,6 +35,8 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(?:(\d+)|x))?((?:\.?(?:post|dev|rc|a|
 """Two or three numbers, then what builds append: 0.10.1.1, 0.19.2rc1.dev134+gfe9c3d6c5, 0.8.5.post1."""
 
 _IS_EARLY = re.compile(r"\.?(?:dev|rc|a|b)")
+_OF_A_CHECKOUT = re.compile(r"dev\d+\+g[0-9a-f]{7}")
+"""A build that names its commit: its tree may hold what the release of its number lacks."""
 """Built before the release whose number it carries."""
 
 _PACKED = re.compile(r"[-_.:]*(?:gguf|ud(?=-))|[-_.:]+i?q\d\w*")
@@ -225,7 +227,13 @@ class FitCatalogue:
         named = f"{'.'.join(map(str, wanted))}{match[4]}"
         note = f"the memory rules of vLLM {chosen.version} hold for {named}, which has none of its own here"
         early = _IS_EARLY.match(match[4]) is not None
-        return replace(chosen, assumptions=(*chosen.assumptions, note), is_unread=not lower, is_early=early)
+        return replace(
+            chosen,
+            assumptions=(*chosen.assumptions, note),
+            is_unread=not lower,
+            is_early=early,
+            is_of_a_checkout=_OF_A_CHECKOUT.search(match[4]) is not None,
+        )
 
 
 @cache

@@ -66,6 +66,7 @@ class VersionRules:
         is_dated: Older than what a question without a version can mean; other platforms of it were not read.
         is_unread: Older than every version that was read; the rules are those of the oldest one.
         is_early: A build before the release whose number it carries.
+        is_of_a_checkout: A build that names a commit: it may hold what the release of its number lacks.
         assumptions: What was assumed because this exact version was not read.
         source: Where the rules were read.
     """
@@ -113,6 +114,7 @@ class VersionRules:
     asked: str = ""
     is_unread: bool = False
     is_early: bool = False
+    is_of_a_checkout: bool = False
     harmless_flags: frozenset[str] = field(default_factory=frozenset)
     flag_versions: Mapping[str, FlagVersions] = field(default_factory=dict, compare=False)
     assumptions: tuple[str, ...] = ()

@@ -79,9 +79,9 @@ def _missing(name: str, value: str | None, rules: VersionRules) -> str | None:
 
 
 def _elsewhere(span: FlagVersions | None, rules: VersionRules) -> str | None:
-    """Which versions have it, where the one asked for does not; a build before the first without it may have it."""
+    """Which versions have it, where the one asked for does not; builds before the first without it, and forks, may."""
     before, first, last, after = span or (None, None, None, None)
-    if before is not None and rules.numbers <= before:
+    if before is not None and rules.numbers <= before and not rules.is_of_a_checkout:
         return f"{_text(first)} has"
     if after is not None and (rules.numbers > after or (rules.numbers == after and not rules.is_early)):
         return f"versions until {_text(last)} have"

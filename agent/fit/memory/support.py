@@ -147,7 +147,9 @@ def judge(
 
 
 def _may_be_on_the_way(rules: VersionRules, first: str) -> bool:
-    """A build after the release before the first that has it."""
+    """A build after the release before the first that has it, or from a checkout: a fork may hold newer models."""
+    if rules.is_of_a_checkout:
+        return True
     major, minor, *_ = map(int, first.split("."))
     close = rules.numbers[:2] >= (major, minor - 1)
     return close and (bool(rules.assumptions) or rules.numbers[2] > 0)

@@ -57,6 +57,7 @@ def test_whatever_lies_between_two_versions_that_lack_it_lacks_it_too(catalogue,
     ("flags", "version"),
     [
         ("--device-memory-utilization 0.9", "0.31.0"),
+        ("--performance-mode throughput", "0.16.0rc1.dev7+g1a2b3c4d5"),
         ('--compilation-config {"cudagraph_capture_sizes":[1]}', "0.11.0"),
         ("--disable-log-requests", "0.17.0rc1"),
         ("--structured-outputs-config.backend auto", "0.20.0"),

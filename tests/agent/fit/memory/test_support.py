@@ -352,6 +352,15 @@ def test_only_the_release_just_before_may_have_it_on_the_way(ask, version):
     assert (report.fits, report.reason) == (False, "unsupported")
 
 
+@pytest.mark.parametrize(("version", "fits"), [("0.17.2", False), ("0.17.2rc1.dev133+g9279c59a0", None)])
+def test_a_build_from_a_checkout_may_hold_a_model_that_its_release_lacks(ask, version, fits):
+    """Gemma 4 31B was served on Cloud Run by such a build (held511), two releases before the first that has it."""
+    report = ask(
+        "google/gemma-4-31B-it", "nvidia-rtx-pro-6000", "--max-model-len 8192 --quantization fp8", vllm=version
+    )
+    assert report.fits is fits
+
+
 def test_an_architecture_that_is_younger_than_the_oldest_rules_says_since_when(catalogue):
     """Those of 0.6.3's own registry need not; its names are listed here, read 2026-11-26."""
     old = {
