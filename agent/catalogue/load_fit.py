@@ -35,9 +35,10 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(?:(\d+)|x))?((?:\.?(?:post|dev|rc|a|
 """Two or three numbers, then what builds append: 0.10.1.1, 0.19.2rc1.dev134+gfe9c3d6c5, 0.8.5.post1."""
 
 _IS_EARLY = re.compile(r"\.?(?:dev|rc|a|b)")
+"""Built before the release whose number it carries."""
+
 _OF_A_CHECKOUT = re.compile(r"dev\d+\+g[0-9a-f]{7}")
 """A build that names its commit: its tree may hold what the release of its number lacks."""
-"""Built before the release whose number it carries."""
 
 _PACKED = re.compile(r"[-_.:]*(?:gguf|ud(?=-))|[-_.:]+i?q\d\w*")
 _FLAG_LISTS = ("harmless_flags", "other_flags", "flag_versions")

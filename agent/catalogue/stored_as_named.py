@@ -23,7 +23,7 @@ and 36.73 GiB on each of two cards (0.13.0, 0.16.1), 35B-A3B as GPTQ 21.05. In N
 heaviest that was seen (QuantTrio, Qwen 3.6 35B-A3B as AWQ: 11.62 GiB on each of two), everything narrow the lightest
 that can be. NVIDIA's own of Nemotron quantise every linear layer; those that do not are listed."""
 
-_UNTOLD, _HEAVIER_IN_EIGHT_BITS = 0.03, 0.01
+_UNCERTAIN_BY_NAME, _HEAVIER_IN_EIGHT_BITS = 0.03, 0.01
 """What a name leaves open. A byte a parameter and its scales leave less: 57 start-ups of 30 checkpoints in 8 bits, by
 eight publishers, printed at most 1.1 % more than counted (Qwen 3.5 4B, RedHatAI; the rest 0.7 % and less), but for
 experts of others (``_BEYOND_SHAPE``)."""
@@ -61,17 +61,17 @@ def stored_as_named(base: ModelFacts, name: str, schemes: Mapping[str, QuantSche
     return replace(
         base,
         name=name,
-        quant=_told_by_name(quant),
+        quant=_with_uncertainty(quant),
         checkpoint_bytes=None,
         served_bytes=None,
         assumptions=(*base.assumptions, note),
     )
 
 
-def _told_by_name(quant: QuantFacts) -> QuantFacts:
+def _with_uncertainty(quant: QuantFacts) -> QuantFacts:
     if _is_in_eight_bits(quant):
-        return replace(quant, uncertainty=max(_HEAVIER_IN_EIGHT_BITS, quant.uncertainty), lighter=_UNTOLD)
-    return replace(quant, uncertainty=max(_UNTOLD, quant.uncertainty))
+        return replace(quant, uncertainty=max(_HEAVIER_IN_EIGHT_BITS, quant.uncertainty), lighter=_UNCERTAIN_BY_NAME)
+    return replace(quant, uncertainty=max(_UNCERTAIN_BY_NAME, quant.uncertainty))
 
 
 def _is_in_eight_bits(quant: QuantFacts) -> bool:

@@ -90,7 +90,7 @@ def entry_message(entry: Mapping[str, object], *, attributes: Mapping[str, str] 
 class Ticker:
     """Runs the tick in a thread of its own; a tick that fails is logged, and the next one comes.
 
-    A poll that found nothing new wrote nothing, so its incident stays due: it rests here until the next poll.
+    A poll that found nothing new wrote nothing, so its incident stays due; it is polled again after ``POLL_S``.
     """
 
     def __init__(self, app: App, *, every_s: float) -> None:
@@ -117,7 +117,7 @@ class Ticker:
         context = self._app.contexts[Owner.TICK]
         now, pause = context.clock.now(), timedelta(seconds=context.rules.times.poll_s)
         self._polled = {one: at for one, at in self._polled.items() if timedelta() <= now - at < pause}
-        done = on_tick(context, resting=self._polled)
+        done = on_tick(context, polled=self._polled)
         self._polled |= {one: now for one, outcomes in done.items() if outcomes[-1:] == (StageOutcome.WAITING,)}
         if time.monotonic() >= self._observe_at:
             observe_services(context)

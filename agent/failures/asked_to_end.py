@@ -63,9 +63,9 @@ class Asked:
 
     def _is_for(self, order: int, end: int) -> bool:
         """Whether docker compose does not stop another container, or had not started the same again."""
-        told, name = _OF_COMPOSE.search(self._lines[order]), container_that_ended(self._lines[end])
-        if told is None or not name:
+        stopped, name = _OF_COMPOSE.search(self._lines[order]), container_that_ended(self._lines[end])
+        if stopped is None or not name:
             return True
-        return told["name"] == name and not any(
+        return stopped["name"] == name and not any(
             f"Container {name}  Start" in line for line in self._lines[order + 1 : end]
         )

@@ -13,7 +13,7 @@ from agent.failures.text.no_evidence import GOES_ON
 from agent.failures.text.phases import Timeline
 from agent.failures.text.pod_starts import NODE_LOST, is_waiting
 from agent.failures.text.queues import Queues
-from agent.failures.text.signs_of_life import is_alive
+from agent.failures.text.reports_up import reports_up
 from agent.failures.text.starts import STARTING, UP
 from agent.failures.text.subjects import Subject, names_server, subject_of
 
@@ -43,7 +43,7 @@ def harmless(
     survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
     notes = only_info(list(lines))
     calm = (scary or timeline.is_progress) and all(is_calmed(lines, index, timeline) for index in loud)
-    goes_on = not (notes or calm or loud or survived or timeline.is_progress) and is_alive(lines)
+    goes_on = not (notes or calm or loud or survived or timeline.is_progress) and reports_up(lines)
     if not (notes or calm or goes_on):
         return None
     best = max(scary, key=lambda sighting: (sighting.signature.precedence, -sighting.index), default=None)
@@ -76,7 +76,7 @@ def harmless(
 def _unspoken(timeline: Timeline, *, goes_on: bool) -> str:
     if timeline.is_progress:
         return "healthy_progress"
-    return "signs_of_life" if goes_on else "only_notes"
+    return "reports_up" if goes_on else "only_notes"
 
 
 def ends_dead(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline) -> bool:

@@ -13,8 +13,8 @@ from agent.entrypoints.cold_start import loading
 from agent.errors import DISTRIBUTION, SreError
 
 _HELP = frozenset({"-h", "--help", "help"})
-_SELDOM: Final = (10_000, 20, 50)
-"""When a command's process looks for garbage; Python's own numbers cost a twelfth of reading a long log."""
+_GC_THRESHOLDS: Final = (10_000, 20, 50)
+"""When the garbage collector runs in a command's process; Python's defaults cost a twelfth of reading a long log."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(f"sre-agent {version(DISTRIBUTION)}")
         return 0
-    return _run(words[0], words[1:], alone=argv is None) if words[0] in COMMANDS else _unknown(words[0])
+    return _run(words[0], words[1:], own_process=argv is None) if words[0] in COMMANDS else _unknown(words[0])
 
 
 def _unknown(name: str) -> int:
@@ -51,12 +51,12 @@ def _unknown(name: str) -> int:
     return 2
 
 
-def _run(name: str, words: Sequence[str], *, alone: bool) -> int:
-    """Run a command, ``alone`` in a process of its own or within another program."""
-    with loading() if alone else nullcontext():
+def _run(name: str, words: Sequence[str], *, own_process: bool) -> int:
+    """Run a command, in a process of its own or within another program."""
+    with loading() if own_process else nullcontext():
         command, parser = load_command(name), parser_of(name)
-    if alone:
-        gc.set_threshold(*_SELDOM)
+    if own_process:
+        gc.set_threshold(*_GC_THRESHOLDS)
     try:
         return command.run(parser.parse_args(words))
     except SreError as error:

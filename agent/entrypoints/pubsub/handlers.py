@@ -170,21 +170,21 @@ def _observed(context: StageContext, delivery: Delivery, incident_id: str) -> St
         return StageOutcome.WAITING
 
 
-def on_tick(context: StageContext, *, resting: Collection[str] = ()) -> dict[str, tuple[StageOutcome, ...]]:
+def on_tick(context: StageContext, *, polled: Collection[str] = ()) -> dict[str, tuple[StageOutcome, ...]]:
     """Run what time has made due, wake the owners of the rest, and send what was left unsent.
 
     One incident that fails does not hold up the others; its error is raised at the end.
 
     Args:
         context: The ports.
-        resting: Incidents that are not polled this time, though they are due.
+        polled: Incidents that were polled less than ``POLL_S`` ago; they are left out, though they are due.
     """
     from agent.stages.advance import advance
 
     now = context.clock.now()
     did: dict[str, tuple[StageOutcome, ...]] = {}
     failed: Exception | None = None
-    due = [one for one in context.store.due(now, MOST_DUE) if one not in resting]
+    due = [one for one in context.store.due(now, MOST_DUE) if one not in polled]
     unsent = context.store.unsent(MOST_UNSENT)
     more = len(unsent) == MOST_UNSENT
     for incident_id in dict.fromkeys((*due, *unsent)):

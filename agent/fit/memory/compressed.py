@@ -11,10 +11,6 @@ from agent.fit.version_rules import VersionRules
 
 _BLOCK_TOKENS, _WINDOW, _WINDOW_BLOCK = 256, 128, 64
 _ROW_BYTES, _INDEX_BYTES, _ALIGNMENT = 584, 132, 576
-_STATE_BYTES = 4 * 2
-"""Two numbers of 32 bits for each element of a compressor: key and score."""
-
-_INDEX_ELEMENTS, _ELEMENTS = 128, 512
 _BLACKWELL, _MEASURED_FROM, _ENCODERS_FROM = (10, 0), (0, 23), (0, 11)
 _PACKS_BLOCKS_FROM = (0, 29)
 _COUNTS_GROUPS_FROM = (0, 30)
@@ -53,9 +49,10 @@ def plan_compressed(layers: Sequence[LayerGroup], rules: VersionRules) -> KvLayo
     """Lay out the cache of 8-bit floats; tensor parallelism does not divide it.
 
     Every layer keeps a window of 128 tokens; one of four keeps every fourth token with an index of it, and of 128 every
-    128th, each with the state of its compressor. Until 0.28 tensors are shared slot by slot and a request is counted by
-    its bytes over those of the first group; from 0.29 on a block is as large as its largest group, and from 0.30 the
-    blocks of all groups count. 90,841, 82,301 and 2,175,276 tokens were printed by 0.23.0, 1,728,531 by 0.31.1.
+    128th, each with the state of its compressor, which fits into a page of the same size. Until 0.28 tensors are shared
+    slot by slot and a request is counted by its bytes over those of the first group; from 0.29 on a block is as large
+    as its largest group, and from 0.30 the blocks of all groups count. 90,841, 82,301 and 2,175,276 tokens were printed
+    by 0.23.0, 1,728,531 by 0.31.1.
 
     Source: vllm/models/deepseek_v4/attention.py and compressor.py, vllm/v1/attention/backends/mla/sparse_swa.py,
     _get_kv_cache_groups_uniform_groups, get_max_concurrency_for_kv_cache_config and _get_packed_kv_cache_groups in
@@ -67,8 +64,6 @@ def plan_compressed(layers: Sequence[LayerGroup], rules: VersionRules) -> KvLayo
         _aligned(_BLOCK_TOKENS // 4 * _INDEX_BYTES),
         _aligned(_BLOCK_TOKENS // 128 * _ROW_BYTES),
     )
-    assert _aligned(4 * 2 * _ELEMENTS * _STATE_BYTES) <= row
-    assert _aligned(4 * 2 * _INDEX_ELEMENTS * _STATE_BYTES) == index
     windows = sum(count.values())
     whole = count[4] * (row + index) + count[128] * far
     least = max(count[4], count[128]) if _slots(rules) else count[4]

@@ -15,6 +15,11 @@ _ALIGNED_FROM = (0, 30)
 _CHECKS_GIVEN_BLOCKS_FROM = (0, 21)
 
 
+_CHECK_PADS = 1.15
+"""How much more than a request's own blocks the check before the start asks of DeepSeek V4, because it pads each group;
+assumed."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pool:
     """The figures of one pool, as the version prints them.
@@ -95,7 +100,7 @@ def fill_pool(
         blocks=blocks,
         per_request=need,
         bytes_per_request=need * one,
-        demand_bytes=max(need, wanted) * one * (23 if layout.unit > 1 else 20) // 20,  # the check pads every group
+        demand_bytes=int(max(need, wanted) * one * (_CHECK_PADS if layout.unit > 1 else 1)),
         usable=checked - Bounds.exactly(reserved),
         tokens=Bounds(low=tokens(blocks.low), best=tokens(blocks.best), high=tokens(blocks.high)),
         capacity=Bounds(low=capacity(blocks.low), best=capacity(blocks.best), high=capacity(blocks.high)),

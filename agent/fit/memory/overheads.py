@@ -51,7 +51,7 @@ _FLASH_2_LAYERS = 36
 """Depth of the models whose FlashAttention 2 buffers were recorded."""
 
 _SHARE_BEYOND, _GROWS_LESS_FROM = 0.25, (0, 17)
-
+"""How much of that a layer beyond this depth adds, and since which version."""
 
 _DRAFTLESS = frozenset({"ngram", "ngram_gpu", "suffix"})
 
@@ -227,7 +227,7 @@ _LARGEST_RADEON = 48 * GIB
 _BESIDE_RCCL = Bounds(low=0, best=0, high=3 * GIB)
 """What two MI300X under Ray took beyond one."""
 
-_HOSTS_GROWTH, _HOSTS_GROWTH_ONCE, _GREW_FROM = 6 * GIB, 15 * GIB // 4, (0, 14)
+_HOST_GROWTH, _HOST_GROWTH_BEFORE, _HOST_GROWS_MORE_FROM = 6 * GIB, 15 * GIB // 4, (0, 14)
 _SECOND_MACHINE = Bounds(low=0, best=8 * GIB, high=8 * GIB)
 """What two machines that share their memory with the device took beyond one."""
 
@@ -250,7 +250,7 @@ def non_torch(accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules, 
         if flags.tp == 1 and not shares:
             return alone
         return alone + accelerator.peer_bytes + (_BESIDE_RCCL if is_large else NOTHING)
-    grown = _HOSTS_GROWTH if rules.numbers >= _GREW_FROM else _HOSTS_GROWTH_ONCE
+    grown = _HOST_GROWTH if rules.numbers >= _HOST_GROWS_MORE_FROM else _HOST_GROWTH_BEFORE
     host = grown if accelerator.unified else 0
     alone = Bounds(low=GIB // 50, best=GIB // 4, high=GIB // 2 + host)
     peers = accelerator.peer_bytes if flags.tp > 1 or shares else NOTHING

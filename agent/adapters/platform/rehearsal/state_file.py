@@ -95,7 +95,7 @@ class OperationRow(Value):
     says: str = ""
 
 
-class _Kept:
+class _ThreadConnection:
     """The connection of one thread, closed with it."""
 
     def __init__(self, path: Path) -> None:
@@ -108,7 +108,7 @@ class StateFile:
     """Reads and writes the file; each ``writing()`` block is one transaction, undone by any error.
 
     The agent may be killed at any moment: what is committed stays, as it would in the world outside. Each thread keeps
-    its connection: to open one takes longer than most of what is asked of it.
+    its connection open, because opening one takes longer than most queries.
     """
 
     def __init__(self, path: Path) -> None:
@@ -130,9 +130,9 @@ class StateFile:
             raise self._failed("a row of it cannot be read", damaged=True) from error
 
     def _connection(self) -> sqlite3.Connection:
-        kept: _Kept | None = getattr(self._local, "kept", None)
+        kept: _ThreadConnection | None = getattr(self._local, "kept", None)
         if kept is None:
-            kept = self._local.kept = _Kept(self._path)
+            kept = self._local.kept = _ThreadConnection(self._path)
         return kept.connection
 
     def _failed(self, why: str, *, damaged: bool) -> DependencyFailed:

@@ -167,7 +167,7 @@ class SqliteStore(SqliteMark):
 
 @lru_cache(maxsize=256)
 def _event(body: str) -> Event:
-    """Return a line of a timeline; all of them are read whenever people are told of a new one."""
+    """Return an event of a timeline; each notification reads the whole timeline."""
     return from_text(Event, body)
 
 

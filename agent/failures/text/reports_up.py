@@ -1,4 +1,4 @@
-"""Words by which a program of any kind says that it is up or did what it was asked, and words of any trouble."""
+"""Whether a program that no rule knows says that it is up or did what it was asked, and speaks of no trouble."""
 
 import re
 from collections import Counter, defaultdict
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from agent.failures.text.log_text import is_bare, is_note, is_warning
 from agent.failures.text.streams import body_of, server_of
 
-_ALIVE = re.compile(
+_UP_OR_DONE = re.compile(
     r"\b(?<!not )(?<!n't )(?<!never )(?<!no )(?<!without )(?:[Ll]istening (?:at|on|for)\b"
     r"|[Rr]eady (?:to (?:accept|receive|serve|handle)|for connections)\b|[Rr]eady\.?\s*$"
     r"|[Rr]unning on (?:all addresses|https?:|port)"
@@ -48,12 +48,12 @@ _TROUBLE = re.compile(
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NOT_YET = re.compile(r"\b(?:wait\w* (?:for|until|till)|until|nobody|nothing|none|not all|expect\w*)\b", re.IGNORECASE)
-_UP = re.compile(r"[Ll]istening|[Rr]unning on")
+_LISTENS = re.compile(r"[Ll]istening|[Rr]unning on")
 MOST_STARTS = 3
 """A program that says so often in the same words that it listens is started again and again."""
 
 
-def is_alive(lines: Sequence[str]) -> bool:
+def reports_up(lines: Sequence[str]) -> bool:
     """Whether each program says that it is up, or did what it was asked, and nothing below speaks of any trouble.
 
     Below stand only lines with a level, for of others nobody knows what they mean; above, of those that speak of
@@ -72,7 +72,8 @@ def _goes_on(lines: Sequence[str]) -> bool:
     if not said or any(is_bare(line) for line in lines[said[-1] + 1 :]) or _begins_again(lines, said):
         return False
     return not any(
-        (_speaks_of_trouble(line) or _ALIVE.search(line)) and (at > said[-1] or not (is_note(line) or is_warning(line)))
+        (_speaks_of_trouble(line) or _UP_OR_DONE.search(line))
+        and (at > said[-1] or not (is_note(line) or is_warning(line)))
         for at, line in enumerate(lines)
         if at not in said
     )
@@ -81,14 +82,14 @@ def _goes_on(lines: Sequence[str]) -> bool:
 def _begins_again(lines: Sequence[str], said: Sequence[int]) -> bool:
     """Whether what stands above the first word that it is up stands below the last one, or it came up ever again."""
     begun = {line for line in lines[: said[0]] if line.strip()}
-    ups = Counter(lines[at] for at in said if _UP.search(lines[at]))
+    ups = Counter(lines[at] for at in said if _LISTENS.search(lines[at]))
     return not begun.isdisjoint(lines[said[-1] + 1 :]) or max(ups.values(), default=0) >= MOST_STARTS
 
 
 def _says_so(line: str) -> bool:
     """Whether a line says that its program is up, and speaks of no trouble besides, nor of what it waits for."""
-    found = _ALIVE.search(line)
-    return found is not None and not _NOT_YET.search(line) and not _speaks_of_trouble(_ALIVE.sub(" ", line))
+    found = _UP_OR_DONE.search(line)
+    return found is not None and not _NOT_YET.search(line) and not _speaks_of_trouble(_UP_OR_DONE.sub(" ", line))
 
 
 def _speaks_of_trouble(line: str) -> bool:
