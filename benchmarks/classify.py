@@ -182,7 +182,7 @@ def main() -> None:
 
     start = time.perf_counter()
     catalogue = load_failures()
-    matcher = compile_catalogue(catalogue.signatures)
+    matcher = compile_catalogue(catalogue.signatures, catalogue.words)
     phrases = [phrase for signature in catalogue.signatures for phrase in signature.phrases]
     ready_s = time.perf_counter() - start
     print(f"catalogue: {len(catalogue.signatures)} signatures, {len(phrases)} phrases, ready in {ready_s:.3f} s")

@@ -29,7 +29,8 @@ import sys, time
 from agent.catalogue.load_failures import load_failures
 from agent.failures.match.matcher import compile_catalogue
 lines = open(sys.argv[1], encoding="utf-8").read().split("\\n")
-matcher = compile_catalogue(load_failures().signatures)
+catalogue = load_failures()
+matcher = compile_catalogue(catalogue.signatures, catalogue.words)
 start = time.process_time()
 sum(1 for _ in matcher.scan(lines))
 print(time.process_time() - start)

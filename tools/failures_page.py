@@ -20,11 +20,32 @@ How good it is on texts nobody tuned to: [accuracy.md](accuracy.md).
 """
 
 
+WORDS = """Any program tells in such words how it is. A text in which somebody is `down` and is not `well` again
+below is never harmless, and a note in which something went `wrong` is not either. A program that says that it is `up`
+is harmless where no line speaks of any trouble, `doubtful` or not. The phrases stand in
+`agent/catalogue/failures/words.toml`."""
+
+
 def render(catalogue: FailureCatalogue) -> str:
     """The whole page as Markdown."""
     parts = [HEAD, _contents(catalogue), _ranks(catalogue)]
     parts += [_class_section(class_, catalogue) for class_ in FailureClass if class_ in catalogue.classes]
+    parts.append(_words(catalogue))
     return "\n".join(parts)
+
+
+def _words(catalogue: FailureCatalogue) -> str:
+    """What lines prove that no signature knows."""
+    rows = [f"| {group.says} | {group.proves} | {len(group.phrases)} |" for group in catalogue.words]
+    head = [
+        "## Words of what no signature knows",
+        "",
+        WORDS,
+        "",
+        "| says | what it proves | phrases |",
+        "|---|---|---|",
+    ]
+    return "\n".join([*head, *rows, ""])
 
 
 def _ranks(catalogue: FailureCatalogue) -> str:

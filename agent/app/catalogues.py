@@ -36,7 +36,7 @@ def failures() -> FailureCatalogue:
 @cache
 def matcher() -> Matcher:
     """Return the compiled failure catalogue; built once per process."""
-    return compile_catalogue(failures().signatures)
+    return compile_catalogue(failures().signatures, failures().words)
 
 
 @cache

@@ -14,9 +14,10 @@ from agent.errors import SettingsRejected
 from agent.failures.match.phrase import MIN_ANCHOR_BYTES, parse_phrase
 from agent.failures.rules.rules import RULES
 from agent.failures.signature import FailureClass, Phase, Proof, Role, Signature
+from agent.failures.text.words import Says, Words, pattern_of
 
 FOLDER = Path(__file__).parent / "failures"
-NOT_SIGNATURES = {"classes.toml", "fields.toml", "ranks.toml"}
+NOT_SIGNATURES = {"classes.toml", "fields.toml", "ranks.toml", "words.toml"}
 
 PLATFORMS = frozenset({"cloud_run", "kubernetes", "tpu_vm", "container_apps", "ec2", "host"})
 FIXES = frozenset(
@@ -91,6 +92,26 @@ class ClassWords(Value):
     fixes: _Fixes = Field(min_length=1)
 
 
+def _phrased(texts: tuple[str, ...]) -> tuple[str, ...]:
+    wrong = [f"{text!r} stands twice" for text in {*texts} if texts.count(text) > 1]
+    for text in texts:
+        try:
+            pattern_of(text)
+        except ValueError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise ValueError("; ".join(wrong))
+    return texts
+
+
+class _Group(Value):
+    """A ``[[words]]`` as it stands in words.toml."""
+
+    says: Says
+    proves: _Sentence
+    phrases: Annotated[tuple[str, ...], AfterValidator(_phrased)] = Field(min_length=1)
+
+
 class Rank(Value):
     """What an entry says of a trouble compared with others in the same text: a number with its reason.
 
@@ -116,6 +137,8 @@ class _Entry(Value):
     role: Role = Role.CAUSE
     phrases: _Phrases = Field(min_length=1)
     context: _Texts = ()
+    below: bool = False
+    once: bool = False
     unless: _Texts = ()
     unless_text: _Texts = ()
     claims_line: bool = False
@@ -179,6 +202,7 @@ class FailureCatalogue:
         classes: One entry for each failure class but ``unknown``.
         files: Signature id to the name of its file.
         ranks: By name.
+        words: By which any program tells how it is.
         printed: Patterns of the figures that a start prints, by the name that they have beside a prediction.
     """
 
@@ -186,6 +210,7 @@ class FailureCatalogue:
     classes: Mapping[FailureClass, ClassWords]
     files: Mapping[str, str]
     ranks: Mapping[str, Rank]
+    words: tuple[Words, ...]
     printed: Mapping[str, str]
 
 
@@ -207,6 +232,7 @@ def load_failures(folder: Path = FOLDER) -> FailureCatalogue:
     for name, raw in tables.get("ranks.toml", {}).items():
         with mistakes.of(f"ranks.toml {name}"):
             ranks[name] = Rank.model_validate(raw)
+    status_words = _words(tables.get("words.toml", {}), mistakes)
     signatures: dict[str, Signature] = {}
     files: dict[str, str] = {}
     for name, table in tables.items():
@@ -228,7 +254,12 @@ def load_failures(folder: Path = FOLDER) -> FailureCatalogue:
                 )
     mistakes.refuse()
     return FailureCatalogue(
-        signatures=tuple(signatures.values()), classes=classes, files=files, ranks=ranks, printed=printed
+        signatures=tuple(signatures.values()),
+        classes=classes,
+        files=files,
+        ranks=ranks,
+        words=status_words,
+        printed=printed,
     )
 
 
@@ -249,6 +280,15 @@ def _classes(table: Mapping[str, Any], mistakes: Mistakes) -> dict[FailureClass,
         with mistakes.of(f"classes.toml {name}"):
             classes[FailureClass(name)] = ClassWords.model_validate(table[name])
     return classes
+
+
+def _words(table: Mapping[str, Any], mistakes: Mistakes) -> tuple[Words, ...]:
+    groups: list[Words] = []
+    for number, raw in enumerate(table.get("words", ()), 1):
+        with mistakes.of(f"words.toml group {number}"):
+            group = _Group.model_validate(raw)
+            groups.append(Words(says=group.says, proves=group.proves, phrases=group.phrases))
+    return tuple(groups)
 
 
 def _patterns(table: Mapping[str, Any], mistakes: Mistakes) -> dict[str, str]:

@@ -22,6 +22,11 @@ OF_A_UNIT = FailureClass.NO_GPU_VISIBLE
 
 _FABRIC = "fabricmanager"
 
+_SHRINKS = "shrinking the capacity"
+_INSTANCE = re.compile(r"\bi-[0-9a-f]{8,17}\b")
+_OWN_CODE = re.compile(r"\b(?:code|status)[ =](?!(?:0|9|15|137|143)\b)\d|\((?!(?:0|137|143)\))\d{1,3}\)")
+"""No success, and no signal by which a machine ends its programs."""
+
 _OF_COMPOSE = re.compile(r"\bContainer (?P<name>\S{1,200})  (?:Stopp|Remov)")
 
 
@@ -62,7 +67,13 @@ class Asked:
         return any(order <= sighting.index and self._is_for(order, sighting.index) for order in self._orders[same])
 
     def _is_for(self, order: int, end: int) -> bool:
-        """Whether docker compose does not stop another container, or had not started the same again."""
+        """Whether docker compose does not stop another container, or had not started the same again.
+
+        A group of instances that shrinks takes one away: what another ended with, or nobody's own code, is none of it.
+        """
+        if _SHRINKS in self._lines[order]:
+            taken, ended = (set(_INSTANCE.findall(self._lines[at])) for at in (order, end))
+            return not taken.isdisjoint(ended) if taken and ended else not _OWN_CODE.search(self._lines[end])
         stopped, name = _OF_COMPOSE.search(self._lines[order]), container_that_ended(self._lines[end])
         if stopped is None or not name:
             return True

@@ -1,10 +1,11 @@
 """Of all signatures in a text, which is the first cause, and how sure that is."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from agent.failures.finding import MAX_EVIDENCE_CHARS, EvidenceLine, Finding, Value
-from agent.failures.harmless import SETTLED_FROM, ends_dead, harmless, unknown_of
+from agent.failures.harmless import SETTLED_FROM, ends_dead, harmless, unknown_of, who_is_down
 from agent.failures.measure import measure
 from agent.failures.recovered import (
     BROKEN,
@@ -43,8 +44,9 @@ from agent.failures.text.no_evidence import (
 )
 from agent.failures.text.phases import Timeline
 from agent.failures.text.starts import STARTING
-from agent.failures.text.streams import body_of, rank_of
+from agent.failures.text.streams import body_of, pods_of, rank_of
 from agent.failures.text.subjects import Subject, subject_at
+from agent.failures.text.words import StatusWords
 
 UNKNOWN_CONFIDENCE = 0.2
 CERTAIN_FROM = 0.8
@@ -76,6 +78,7 @@ MOST_EVIDENCE = 6
 def judge(
     lines: Sequence[str],
     sightings: Sequence[Sighting],
+    words: StatusWords,
     *,
     whole_log: bool,
     platform: str | None,
@@ -90,6 +93,8 @@ def judge(
     all_troubles = [s for s in sightings if s.signature.role in TROUBLE]
     troubles = standing(lines, sightings, timeline)
     doubtful = resting_on_others(lines, sightings, timeline, troubles)
+    often = Counter((s.signature.id, pods_of(lines[s.index])) for s in sightings if s.signature.once)
+    sightings = [s for s in sightings if often[s.signature.id, pods_of(lines[s.index])] < 2 or not s.signature.once]
     sightings = [s for s in sightings if s.signature.role is not Role.BENIGN or _may_speak(s, lines, timeline)]
     calm_at = {s.index for s in sightings if s.signature.role in {Role.BENIGN, Role.PHASE}}
     calm_at |= {s.index for s in all_troubles if s.signature.role is not Role.HINT} - {
@@ -118,8 +123,9 @@ def judge(
     open_end = bool(unresolved) or ends_in_a_guess(lines, sightings, timeline) or ends_dead(lines, sightings, timeline)
     # Nobody knows where a document ends and a log begins.
     open_end = open_end or bool(in_documents and standing(lines, in_documents, timeline))
-    calm = None if open_end else found or harmless(lines, loud, sightings, timeline, besides=besides)
-    return calm or _unknown(lines)
+    down = who_is_down(lines, sightings, timeline, words)
+    calm = None if open_end or down else found or harmless(lines, loud, sightings, timeline, words, besides=besides)
+    return calm or _unknown(lines, down)
 
 
 def _may_speak(sighting: Sighting, lines: Sequence[str], timeline: Timeline) -> bool:
@@ -352,8 +358,9 @@ def _ended(lines: Sequence[str]) -> Finding:
     )
 
 
-def _unknown(lines: Sequence[str]) -> Finding:
-    telling = most_informative_lines(list(lines))
+def _unknown(lines: Sequence[str], first: Sequence[int] = ()) -> Finding:
+    """Nothing is known; ``first`` are positions of lines that tell more than those that look as if they did."""
+    telling = list(dict.fromkeys([*first[:MOST_EVIDENCE], *most_informative_lines(list(lines))]))[:MOST_EVIDENCE]
     return Finding(
         class_=FailureClass.UNKNOWN,
         signature=None,

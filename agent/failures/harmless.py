@@ -8,14 +8,17 @@ from agent.failures.recovered import end_of_traceback, is_calmed, is_queue, is_s
 from agent.failures.signature import FailureClass, Phase, Proof, Role, Sighting
 from agent.failures.text.answers import Answers
 from agent.failures.text.ends import container_that_ended, ended_with_none, says_it_ended
-from agent.failures.text.log_text import is_bare, only_info, warns_of_failure
-from agent.failures.text.no_evidence import GOES_ON
+from agent.failures.text.log_text import is_bare, is_note, is_note_of_vllm, only_info, warns_of_failure
+from agent.failures.text.no_evidence import GOES_ON, counts_none, says_it_passed
 from agent.failures.text.phases import Timeline
 from agent.failures.text.pod_starts import NODE_LOST, is_waiting
 from agent.failures.text.queues import Queues
-from agent.failures.text.reports_up import reports_up
+from agent.failures.text.reports_down import reports_down
+from agent.failures.text.reports_up import is_foreign, reports_up
 from agent.failures.text.starts import STARTING, UP
+from agent.failures.text.streams import body_of
 from agent.failures.text.subjects import Subject, names_server, subject_of
+from agent.failures.text.words import StatusWords
 
 SETTLED_FROM = 60
 """Harmless entries of this precedence and more say whose trouble a line is (agent/catalogue/failures/ranks.toml)."""
@@ -29,8 +32,35 @@ def unknown_of(
     return [at for at in loud if at not in known and end_of_traceback(lines, at, timeline) not in known]
 
 
+def who_is_down(
+    lines: Sequence[str], sightings: Sequence[Sighting], timeline: Timeline, words: StatusWords
+) -> list[int]:
+    """The lines that no rule knows and that say that somebody is down who is not well again below.
+
+    A line that says how its program goes on is none.
+    """
+
+    def is_over(index: int) -> bool:
+        return is_stopped(lines, index, timeline) or timeline.started_after(index) or timeline.served_after(index)
+
+    down = reports_down(lines, _known(sightings), words, is_over=is_over)
+    return [at for at in down if not says_it_passed(lines[at])]
+
+
+def _known(sightings: Sequence[Sighting]) -> set[int]:
+    """Positions of the lines whose words a rule knows; an ordinary note may hold others besides."""
+    said = [s for s in sightings if s.signature.role is not Role.HINT]
+    return {s.index for s in said if s.signature.role is not Role.BENIGN or s.signature.precedence >= SETTLED_FROM}
+
+
 def harmless(
-    lines: Sequence[str], loud: Sequence[int], sightings: Sequence[Sighting], timeline: Timeline, *, besides: bool
+    lines: Sequence[str],
+    loud: Sequence[int],
+    sightings: Sequence[Sighting],
+    timeline: Timeline,
+    words: StatusWords,
+    *,
+    besides: bool,
 ) -> Finding | None:
     """A harmless text; ``besides`` for one that tells a trouble of another program.
 
@@ -41,9 +71,9 @@ def harmless(
     loud = unknown_of(lines, loud, sightings, timeline)
     scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
     survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
-    notes = only_info(list(lines))
+    notes = only_info(list(lines)) and (timeline.is_progress or not _notes_a_failure(lines, sightings, words))
     calm = (scary or timeline.is_progress) and all(is_calmed(lines, index, timeline) for index in loud)
-    goes_on = not (notes or calm or loud or survived or timeline.is_progress) and reports_up(lines)
+    goes_on = not (notes or calm or loud or survived or timeline.is_progress) and reports_up(lines, words)
     if not (notes or calm or goes_on):
         return None
     best = max(scary, key=lambda sighting: (sighting.signature.precedence, -sighting.index), default=None)
@@ -71,6 +101,21 @@ def harmless(
         phase=timeline.last_phase,
         precedence=best.signature.precedence if best else 0,
     )
+
+
+def _notes_a_failure(lines: Sequence[str], sightings: Sequence[Sighting], words: StatusWords) -> bool:
+    """Whether a note that no rule knows says that something went wrong, or says it in letters that nobody knows.
+
+    Of somebody who was down and is well again it does not.
+    """
+    known = {s.index for s in sightings if s.signature.role is not Role.HINT}
+    unknown = (body_of(line) for at, line in enumerate(lines) if at not in known)
+    told = (line for line in unknown if not _is_no_news(line))
+    return any(is_foreign(line) or (words.wrong(line) and words.down_at(line) is None) for line in told)
+
+
+def _is_no_news(line: str) -> bool:
+    return not is_note(line) or is_note_of_vllm(line) or says_it_passed(line) or counts_none(line)
 
 
 def _unspoken(timeline: Timeline, *, goes_on: bool) -> str:

@@ -112,6 +112,8 @@ class Signature:
         role: Cause, consequence of an earlier one, harmless look-alike, or phase marker.
         phrases: Literal texts, any one is enough; ASCII case is ignored, ``<*>`` is anything within the line.
         context: Phrases of which at least one must stand somewhere in the same text; empty asks for none.
+        below: The context must stand in the line itself or right below it.
+        once: Harmless only where it stands once for each pod.
         unless: Phrases that veto on the same line; here case matters, so that ``INFO`` is the level and no word.
         unless_text: Phrases that veto when they stand anywhere in the text.
         claims_line: Harmless, and no trouble is taken from a line in which it stands; phrases without gaps only.
@@ -149,6 +151,8 @@ class Signature:
     fixes: tuple[str, ...]
     class_by_phase: Mapping[Phase, FailureClass]
     context: tuple[str, ...] = ()
+    below: bool = False
+    once: bool = False
     unless: tuple[str, ...] = ()
     unless_text: tuple[str, ...] = ()
     claims_line: bool = False

@@ -12,6 +12,7 @@ from agent.failures.text.client_text import without_client_words, without_prompt
 from agent.failures.text.log_text import clean, split_lines, unwrapped
 from agent.failures.text.no_evidence import without_arguments
 from agent.failures.text.relayed import unrelayed
+from agent.failures.text.words import StatusWords, Words
 
 MEMO_TEXTS: Final = 256
 """Texts whose finding is remembered: a storm repeats one line."""
@@ -33,9 +34,11 @@ class Matcher:
 
     Args:
         entries: Validated signatures with unique ids, at least one of them a cause or consequence.
+        words: Those by which any program tells how it is; without them nothing is known of what no entry knows.
     """
 
-    def __init__(self, entries: Sequence[Signature]) -> None:
+    def __init__(self, entries: Sequence[Signature], words: Iterable[Words] = ()) -> None:
+        self._words = StatusWords(words)
         self.compiled = tuple(compile_entry(entry) for entry in entries)
         self._claims = [compiled for compiled in self.compiled if compiled.entry.claims_line]
         self._all = Index(self.compiled, claims=self._claims)
@@ -117,13 +120,14 @@ class Matcher:
         for _, compiled in found:
             if compiled.entry.id not in fits:
                 fits[compiled.entry.id] = compiled.fits_text(lowered)
-        sightings = [_sighting(index, compiled) for index, compiled in found if fits[compiled.entry.id]]
-        return judge(lines, sightings, whole_log=whole_log, platform=platform, servers=servers or ())
+        found = [(at, one) for at, one in found if fits[one.entry.id] and _has_context(one, lines, at)]
+        sightings = [_sighting(index, compiled) for index, compiled in found]
+        return judge(lines, sightings, self._words, whole_log=whole_log, platform=platform, servers=servers or ())
 
 
-def compile_catalogue(entries: Iterable[Signature]) -> Matcher:
+def compile_catalogue(entries: Iterable[Signature], words: Iterable[Words] = ()) -> Matcher:
     """Build the matcher; takes some milliseconds, do it once per process."""
-    return Matcher(tuple(entries))
+    return Matcher(tuple(entries), words)
 
 
 def _is_said(compiled: Compiled, line: str) -> bool:
@@ -132,6 +136,13 @@ def _is_said(compiled: Compiled, line: str) -> bool:
         return True
     raw = said.encode("utf-8", "surrogatepass")
     return compiled.stands_in(raw.lower(), raw, compiled.phrases)
+
+
+def _has_context(compiled: Compiled, lines: Sequence[str], index: int) -> bool:
+    """Whether the context of an entry that wants it below its line stands there."""
+    if not compiled.entry.below:
+        return True
+    return compiled.fits_text("\n".join(lines[index : index + 2]).encode("utf-8", "surrogatepass").lower())
 
 
 def _sighting(index: int, compiled: Compiled) -> Sighting:

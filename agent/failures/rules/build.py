@@ -14,6 +14,8 @@ _FLAG_FIXES: tuple[tuple[str, Fixes], ...] = (
     ("tool-call-parser", ("set_flag tool_call_parser", "fix_command_line")),
 )
 
+_BAD_LENGTHS = ("max_tokens must be at least", "max_completion_tokens' is too large", "max_tokens' is too large")
+"""How vLLM refuses the length that a client gives its answer."""
 _IMPORT_WORDS = (
     "failed to be inspected",
     "error in inspecting",
@@ -91,8 +93,11 @@ def flag(case: RuleInput) -> Ruling:
 
 
 def context(case: RuleInput) -> Ruling:
-    """Where the client asks for more than the model can ever take, only the client can fix it."""
+    """Where the client asks for more than the model can take, or for an answer of no length, only it can fix it."""
     limit, asked = case.number("max_model_len"), case.number("prompt_tokens")
+    answer = case.number("output_tokens")
+    if case.has(*_BAD_LENGTHS) or (limit and answer and answer >= limit):
+        return Ruling(fixes=("none_client_side", "set_flag max_model_len up"))
     if limit and asked and limit >= 131_072:
         return Ruling(fixes=("none_client_side", "set_flag max_model_len up"))
     return Ruling()

@@ -60,6 +60,8 @@ _BUFFER_GB = re.compile(r"max_local_cpu_size'?[:=] ?'?(\d{1,6}(?:\.\d{1,3})?)(?:
 _WORKER = re.compile(r"\((?:vllm)?worker[ _](?:rank=|tp)(\d{1,4})")
 LARGE_BUFFERS_GB = 100.0
 """Offload buffers of all workers together that no node takes by the way."""
+OF_CUDA_GIB = 0.5
+"""What CUDA takes of a card for itself: where PyTorch holds all the rest, a smaller share gives the weights no room."""
 OCCUPIED_FIXES: Fixes = ("restart", "set_flag gpu_memory_utilization lower")
 
 
@@ -94,7 +96,9 @@ def _without_a_phase(case: RuleInput) -> Ruling:
     tried = case.gib("tried")
     if tried is not None and tried >= 1.0:
         return Ruling(class_=FailureClass.GPU_OOM_PROFILE, fixes=PROFILE_FIXES)
-    return Ruling(fixes=ANY_PHASE_FIXES)
+    held, total = case.gib("torch_allocated"), case.gib("gpu_total")
+    full = held is not None and total is not None and total - held <= OF_CUDA_GIB
+    return Ruling(fixes=LOADING_FIXES if full else ANY_PHASE_FIXES)
 
 
 def _llama_cpp(case: RuleInput) -> Ruling:

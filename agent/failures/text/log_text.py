@@ -89,11 +89,6 @@ _GAVE_UP = re.compile(
     r"|\bfailed.{0,20}\b(?P<each>\d{1,4}) ?/ ?(?P=each)\b",
     re.IGNORECASE,
 )
-_ENDING = re.compile(
-    r"\b(?:not health\w*|unhealthy|is (?:down|dead|gone|lost)|has (?:died|crashed)|quit the process"
-    r"|heartbeats? (?:lost|missed))\b",
-    re.IGNORECASE,
-)
 _FRAME = re.compile(r'^\s*(?:\([\w ]{1,40}=\d+\)\s*)?(?:ERROR .{0,40}\] )?\s*(?:File "|at |\^+$|Traceback )')
 
 _ALARM_LEVEL = re.compile(
@@ -125,6 +120,7 @@ _IN_A_SENTENCE = re.compile(r" {0,2}(?!raise |return |await |assert |from |impor
 TRACEBACK = "Traceback (most recent call last)"
 _CALL = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in ')
 
+_OF_VLLM = re.compile(r"(?:\([^()]{1,40}\) )?(?:DEBUG|INFO) \d\d-\d\d \d\d:\d\d:\d\d \[")
 _RECORD = re.compile(r"(?:\([^()]{1,40}\) )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d")
 
 
@@ -316,6 +312,11 @@ def _is_small_note(line: str) -> bool:
     return not found["words"] or _CLOCK.search(line[: len(line) - len(body)] + found["before"]) is not None
 
 
+def is_note_of_vllm(line: str) -> bool:
+    """Whether vLLM's own logger wrote the line as a note: of its texts those that tell a failure are known."""
+    return _OF_VLLM.match(line) is not None
+
+
 def is_fatal(line: str) -> bool:
     """Whether a line calls itself CRITICAL or FATAL: no harmless phrase in it speaks for it."""
     return bool(_FATAL_LEVEL.search(line[:200]))
@@ -352,8 +353,7 @@ def warns_of_failure(line: str) -> bool:
 def only_info(lines: list[str]) -> bool:
     """Whether every line says of itself that it is INFO, DEBUG or a mild warning, and none names an exception.
 
-    A warning is mild where no word of it speaks of failure; a note that something is down or not healthy is none, nor
-    is a traceback that somebody logs as notes.
+    A warning is mild where no word of it speaks of failure; a traceback that somebody logs as notes is no note.
     """
     written = [line for line in lines if line.strip()]
     return bool(written) and all(_is_calm(line) and not _EXCEPTION.search(line) for line in written)
@@ -361,4 +361,4 @@ def only_info(lines: list[str]) -> bool:
 
 def _is_calm(line: str) -> bool:
     calm = is_note(line) or (is_warning(line) and not warns_of_failure(line))
-    return calm and not (_ENDING.search(line) or TRACEBACK in line or _CALL.search(line))
+    return calm and not (TRACEBACK in line or _CALL.search(line))

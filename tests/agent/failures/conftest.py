@@ -15,7 +15,7 @@ def catalogue() -> FailureCatalogue:
 
 @pytest.fixture(scope="session")
 def matcher(catalogue: FailureCatalogue) -> Matcher:
-    return compile_catalogue(catalogue.signatures)
+    return compile_catalogue(catalogue.signatures, catalogue.words)
 
 
 @pytest.fixture(scope="session")

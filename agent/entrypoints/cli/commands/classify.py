@@ -42,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
     from agent.failures.match.matcher import compile_catalogue
 
     files = [file for source in args.sources for file in files_of(source)]
-    matcher = compile_catalogue(load_failures().signatures)
+    catalogue = load_failures()
+    matcher = compile_catalogue(catalogue.signatures, catalogue.words)
     unread, answered, refused = False, 0, 0
     for found in inputs_of(_records(files), matcher=matcher):
         unread = unread or found.unread

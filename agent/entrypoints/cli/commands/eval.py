@@ -50,7 +50,8 @@ def run(args: argparse.Namespace) -> int:
     from agent.failures.match.matcher import compile_catalogue
     from agent.failures.score import changes, report
 
-    matcher = compile_catalogue(load_failures().signatures)
+    catalogue = load_failures()
+    matcher = compile_catalogue(catalogue.signatures, catalogue.words)
     classify = _classifier(args.which, matcher)
     labels, answers, errors = [], [], []
     for record in _inputs(args.corpus, matcher):

@@ -13,6 +13,22 @@ from agent.failures.match.matcher import Matcher
             "invalid_flag",
             "set_flag limit_mm_per_prompt",
         ),
+        ("ValueError: max_tokens must be at least 1, got -1.", "context_length_exceeded", "none_client_side"),
+        (
+            "'max_tokens' or 'max_completion_tokens' is too large: 40000. This model's maximum context length is 32768 tokens",
+            "context_length_exceeded",
+            "none_client_side",
+        ),
+        (
+            "This model's maximum context length is 4096 tokens. However, you requested 8292 tokens (292 in the messages, 8000 in the completion).",
+            "context_length_exceeded",
+            "none_client_side",
+        ),
+        (
+            "This model's maximum context length is 4096 tokens. However, you requested 5292 tokens (5000 in the messages, 292 in the completion).",
+            "context_length_exceeded",
+            "set_flag max_model_len up",
+        ),
         ("vllm: error: unrecognized arguments: --swap-space 4", "invalid_flag", "fix_command_line"),
         (
             "vllm: error: argument --kv-cache-dtype: invalid choice: 'int8'",

@@ -24,6 +24,11 @@ def test_memory_that_somebody_else_holds_is_not_ours_to_shrink() -> None:
     assert gpu_oom(case(text=ours, gpu_total_gib=80.0, gpu_free_mib=10, process_gib=1.1)).class_ is None
 
 
+def test_a_card_that_pytorch_fills_to_the_brim_has_no_room_for_the_weights_whatever_their_share() -> None:
+    assert gpu_oom(case(gpu_total_gib=14.62, torch_allocated_gib=14.42, tried_mib=20)).fixes[0].startswith("change_")
+    assert "lower" in gpu_oom(case(gpu_total_gib=23.57, torch_allocated_gib=22.88, tried_mib=20)).fixes[0]
+
+
 def test_a_large_block_without_a_phase_is_a_profile_run() -> None:
     assert gpu_oom(case(tried_gib=4.0)).class_ is FailureClass.GPU_OOM_PROFILE
     assert gpu_oom(case(tried_mib=100.0)).class_ is None

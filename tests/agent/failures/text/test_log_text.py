@@ -99,15 +99,6 @@ def test_an_alarm_is_a_line_that_calls_itself_an_error_and_no_line_inside_a_trac
 
 
 @pytest.mark.parametrize(
-    "said",
-    ["backend is not healthy", "replica 2 is down", "the engine has died", "prepare to quit the process"],
-)
-def test_a_note_that_something_is_down_is_no_mere_note(said: str) -> None:
-    assert only_info([f"INFO 05-06 07:08:09 {said}"]) is False
-    assert only_info(["INFO 05-06 07:08:09 backend is healthy, shutting nothing down"]) is True
-
-
-@pytest.mark.parametrize(
     "said", ['  File "/srv/lamp.py", line 3, in light', "Traceback (most recent call last):", "    light(lamp)"]
 )
 def test_a_traceback_that_somebody_logs_as_notes_is_no_mere_note(said: str) -> None:

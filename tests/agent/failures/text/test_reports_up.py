@@ -152,12 +152,13 @@ def test_no_program_speaks_for_another(matcher: Matcher) -> None:
     assert classify(matcher, [*up, "lamp-1  | lamp listening on port 3000"]).benign
 
 
-def test_a_gateway_that_answers_its_probe_is_not_harmless_with_certainty_where_it_refuses_requests(
-    matcher: Matcher,
-) -> None:
+def test_a_gateway_that_answers_its_probe_is_not_harmless_where_it_refuses_requests(matcher: Matcher) -> None:
+    """Certainly harmless it is not either where it serves the like below: nobody knows whom the refusal struck."""
     lines = [
         '10.0.0.9 - - [06/May/2031:07:08:09 +0000] "POST /v1/chat/completions HTTP/1.1" 502 157 "-" "python"',
         '10.0.0.9 - - [06/May/2031:07:08:10 +0000] "GET /health HTTP/1.1" 200 2 "-" "kube-probe"',
     ]
-    assert not classify(matcher, lines).certain
+    served = classify(matcher, [*lines, lines[0].replace(" 502 ", " 200 ")])
+    assert not classify(matcher, lines).benign
+    assert (served.benign, served.certain) == (True, False)
     assert classify(matcher, lines[1:]).certain
