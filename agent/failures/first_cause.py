@@ -93,8 +93,7 @@ def judge(
     all_troubles = [s for s in sightings if s.signature.role in TROUBLE]
     troubles = standing(lines, sightings, timeline)
     doubtful = resting_on_others(lines, sightings, timeline, troubles)
-    often = Counter((s.signature.id, pods_of(lines[s.index])) for s in sightings if s.signature.once)
-    sightings = [s for s in sightings if often[s.signature.id, pods_of(lines[s.index])] < 2 or not s.signature.once]
+    sightings = _without_repeated(lines, sightings)
     sightings = [s for s in sightings if s.signature.role is not Role.BENIGN or _may_speak(s, lines, timeline)]
     calm_at = {s.index for s in sightings if s.signature.role in {Role.BENIGN, Role.PHASE}}
     calm_at |= {s.index for s in all_troubles if s.signature.role is not Role.HINT} - {
@@ -126,6 +125,12 @@ def judge(
     down = who_is_down(lines, sightings, timeline, words)
     calm = None if open_end or down else found or harmless(lines, loud, sightings, timeline, words, besides=besides)
     return calm or _unknown(lines, down)
+
+
+def _without_repeated(lines: Sequence[str], sightings: Sequence[Sighting]) -> list[Sighting]:
+    """The sightings without those that are harmless only once, where they stand again for the same pod."""
+    often = Counter((s.signature.id, pods_of(lines[s.index])) for s in sightings if s.signature.once)
+    return [s for s in sightings if not s.signature.once or often[s.signature.id, pods_of(lines[s.index])] == 1]
 
 
 def _may_speak(sighting: Sighting, lines: Sequence[str], timeline: Timeline) -> bool:
