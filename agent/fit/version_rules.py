@@ -54,9 +54,7 @@ class VersionRules:
         keeps_cached_blocks: Its profile run counts what the allocator keeps for later.
         takes_pool_size: ``--kv-cache-memory-bytes`` exists.
         native_sampler: Without FlashInfer, as installed by default, the sampler sorts in PyTorch and takes more.
-        samples_beyond_profile: The profile run leaves out top-k and top-p, the sampler's warm-up does not.
-        keeps_first_runner: Models with experts or recurrent layers are served by Model Runner V1, whose profile run
-            samples as its warm-up does.
+        has_second_runner: Model Runner V2 serves models, before 0.29 those without experts or recurrent layers.
         overlaps_stages: Asynchronous scheduling adds one batch to those of the pipeline stages.
         lays_out_recurrent: How recurrent layers lie beside attention was read.
         aligns_recurrent_prefixes: Prefix caching can be switched on for recurrent layers; before, the flag is ignored.
@@ -103,8 +101,7 @@ class VersionRules:
     keeps_cached_blocks: bool = False
     takes_pool_size: bool = True
     native_sampler: bool = False
-    samples_beyond_profile: bool = False
-    keeps_first_runner: bool = False
+    has_second_runner: bool = False
     overlaps_stages: bool = False
     lays_out_recurrent: bool = True
     aligns_recurrent_prefixes: bool = True

@@ -1,7 +1,9 @@
 """KV connectors, which keep or send the cache elsewhere: what they take on the device beside it.
 
 Source: vllm/distributed/kv_transfer/kv_connector/v1 (lmcache_integration/vllm_v1_adapter.py, nixl, offloading), the
-hybrid manager in vllm/config/vllm.py and kv_offloading_size of 0.33.0; vllm/config.py of 0.9.2; read 2026-11-26.
+hybrid manager in vllm/config/vllm.py and kv_offloading_size of 0.33.0; vllm/config.py of 0.9.2; read 2026-11-26;
+lmcache_mp_connector.py and lmcache_integration/multi_process_adapter.py of 0.12.0 to 0.33.0, and the former as LMCache
+0.5.6 brings it (nothing of its own on the device), read 2026-11-27.
 """
 
 from __future__ import annotations
@@ -16,15 +18,20 @@ from agent.fit.version_rules import VersionRules
 _OFFLOADING = frozenset({"kv-offloading-size", "kv-offloading-backend"})
 _NAMES = _OFFLOADING | {"kv-transfer-config"}
 _IN_HOST_MEMORY = frozenset({
-    "LMCacheConnectorV1", "NixlConnector", "OffloadingConnector", "SimpleCPUOffloadConnector", "SharedStorageConnector",
-    "ExampleConnector",
+    "LMCacheConnectorV1", "LMCacheMPConnector", "NixlConnector", "OffloadingConnector", "SimpleCPUOffloadConnector",
+    "SharedStorageConnector", "ExampleConnector",
 })  # fmt: skip
 """Connectors that stage a few chunks on the device at most; others bring pools of their own."""
 
 _WITHOUT_HYBRID = frozenset({"LMCacheConnectorV1"})
+_IN_ANOTHER_PROCESS = "LMCacheMPConnector"
+_MODULE, _OF_LMCACHE = "kv_connector_module_path", "lmcache.integration.vllm."
 _FROM, _OFFLOADING_FROM, _ASKED_FROM = (0, 9), (0, 12), (0, 22)
 _STAGED = Bounds(low=0, best=0, high=GIB)
 """Chunks that are staged, and the contexts of the libraries that move them; none was recorded."""
+
+_BESIDE_SERVER = Bounds(low=0, best=0, high=3 * GIB)
+"""The same where LMCache's own server opens the cache on the device: its context is one more, assumed."""
 
 
 def as_connected(flags: Flags, rules: VersionRules) -> Flags:
@@ -58,7 +65,9 @@ def flags_counted(model: ModelFacts, flags: Flags, rules: VersionRules) -> froze
 
 def staged_bytes(flags: Flags) -> Bounds:
     """What a connector takes beside the cache, bytes per device."""
-    return _STAGED if flags.asks_for(_NAMES) else NOTHING
+    if not flags.asks_for(_NAMES):
+        return NOTHING
+    return _BESIDE_SERVER if _connector(flags) == _IN_ANOTHER_PROCESS else _STAGED
 
 
 def _connector(flags: Flags) -> str:
@@ -71,6 +80,8 @@ def _connector(flags: Flags) -> str:
     if not flags.asks_for({"kv-transfer-config"}):
         return "OffloadingConnector"
     extra = asked.get("kv_connector_extra_config") or {}
-    if not isinstance(extra, dict) or any(key.endswith("module_path") for key in (*asked, *extra)):
+    if not isinstance(extra, dict) or any(key.endswith("module_path") for key in (*asked.keys() - {_MODULE}, *extra)):
         return ""  # code of the user's own
+    if not str(asked.get(_MODULE, _OF_LMCACHE)).startswith(_OF_LMCACHE):
+        return ""
     return str(asked.get("kv_connector", ""))

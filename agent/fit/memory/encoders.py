@@ -17,6 +17,10 @@ WIDEST_VIDEO = 2048
 
 UNEXPLAINED_VIDEO = 24 * GIB
 _PROFILES_IMAGES_FROM = (0, 13)
+_MOST_OF_UNSEEN, _WIDEST_SEEN, _BATCH_OF_UNSEEN = 32 * GIB, 1_300_000_000, 8192
+"""Twice the most that a recorded tower took (15.3 GiB: Qwen2.5-VL, a video of 114,688 tokens), for towers with as many
+parameters as the largest of those at the most; larger ones are wider by the root of that, larger batches hold more."""
+
 _VIDEO_TOKENS = 12 * 1024
 
 PROCESSOR = "mm-processor-kwargs"
@@ -52,6 +56,28 @@ def _profiled_tokens(tower: TowerFacts, flags: Flags, run: Effective) -> int:
         whole = min(tower.tokens_per_item, run.max_model_len) // tower.image_tokens
         item, most = max(1, whole) * tower.image_tokens, limits.get("video", 1)
     return item * max(1, min(run.max_num_batched_tokens // item, most * run.max_num_seqs))
+
+
+def unseen_towers(model: ModelFacts, flags: Flags) -> list[str]:
+    """The towers that the flags build whose profile run was never recorded."""
+    if flags.skip_mm_profiling:
+        return []
+    towers = ((TensorGroup.VISION, model.vision), (TensorGroup.AUDIO, model.audio))
+    return [group.value for group, tower in towers if tower and tower.unseen and tower_is_built(group, tower, flags)]
+
+
+def unseen_peak(model: ModelFacts, flags: Flags, run: Effective, rules: VersionRules) -> int:
+    """The most that a tower may take which nobody saw profiled, bytes per device; before 0.13 nothing bounds it."""
+    if not unseen_towers(model, flags) or not bounds_unseen(rules):
+        return 0
+    params = max(tower.params for tower in (model.vision, model.audio) if tower is not None)
+    wider = max(1.0, params / _WIDEST_SEEN) ** 0.5
+    return int(_MOST_OF_UNSEEN * wider * max(1.0, run.max_num_batched_tokens / _BATCH_OF_UNSEEN))
+
+
+def bounds_unseen(rules: VersionRules) -> bool:
+    """Whether the profile run takes items of a size that was recorded, not whole videos."""
+    return rules.numbers >= _PROFILES_IMAGES_FROM
 
 
 def whole_video(model: ModelFacts, flags: Flags, rules: VersionRules, *, length: int = _VIDEO_TOKENS) -> int:

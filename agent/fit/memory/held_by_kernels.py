@@ -38,6 +38,9 @@ _GRAPHS_OF_NVFP4 = Bounds(low=0, best=0, high=int(14.2 * GIB))
 _WIDEST_NVFP4 = 92 * 8 * (5120 + 3 * 384)
 """Layers x visited experts x the widths of one, as GLM 4.7 had them on each of four cards."""
 
+_NARROWER_MORE = 1.5
+"""How much more than by that measure graphs of narrower experts may take; assumed."""
+
 _WORKSTATION = (12, 0)
 _GRAPHS_COUNTED_FROM = (0, 19)
 _TRITON_FROM = (0, 12)
@@ -120,10 +123,14 @@ def graphs_of_narrow_experts(
     """What graphs of NVFP4 experts may take on workstation Blackwell before 0.19 beyond those of other models.
 
     GLM 4.7 over four cards left 1.7 of 15.9 GiB (0.15.1, utilisation 0.9). Other start-ups took nothing of the kind,
-    so it is what they may need, and no more is known of experts that are wider (``beside_narrow_experts``).
+    so it is what they may need, less where layers, visited experts and their widths are fewer, for buffers are as wide
+    as those; no more is known of experts that are wider (``beside_narrow_experts``).
     """
-    taken = _captures_nvfp4(model, accelerator, run) and rules.numbers < _GRAPHS_COUNTED_FROM
-    return _GRAPHS_OF_NVFP4 if taken and _width_of_experts(model, flags) <= _WIDEST_NVFP4 else NOTHING
+    width = _width_of_experts(model, flags)
+    if not _captures_nvfp4(model, accelerator, run) or rules.numbers >= _GRAPHS_COUNTED_FROM or width > _WIDEST_NVFP4:
+        return NOTHING
+    share = min(1.0, _NARROWER_MORE * width / _WIDEST_NVFP4)
+    return replace(_GRAPHS_OF_NVFP4, high=int(_GRAPHS_OF_NVFP4.high * share))
 
 
 def beside_narrow_experts(

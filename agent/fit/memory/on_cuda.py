@@ -35,12 +35,11 @@ from agent.fit.memory.overheads import (
     graph_estimate,
     graph_memory,
     is_assisted,
-    is_counted,
     non_torch,
     replicas,
     sampler_most,
-    sampler_warm_up,
 )
+from agent.fit.memory.second_runner import beyond_profile, second_runner
 from agent.fit.memory.state_blocks import blocks_for_states, refused_alignment
 from agent.fit.memory.support import Verdict
 from agent.fit.memory.turboquant import workspace
@@ -63,6 +62,8 @@ _REMEMBERED = 64
 _LAYERWISE_FROM, _AT_ONCE = (0, 18), 4
 """From when weights are quantised module by module, and layers that may be in 16 bits meanwhile: files split some."""
 
+_SECOND_PROFILES_FROM = (0, 29)
+
 ESTIMATE_ERROR_BYTES, _ESTIMATE_ERROR = GIB // 10, 0.25
 """How far the captured graphs may exceed the estimate that was subtracted for them, and by which share of it: 2.0 GiB
 were printed beside an estimate of 1.59, and 1.73 beside 1.58 (0.25 and later)."""
@@ -72,9 +73,10 @@ were printed beside an estimate of 1.59, and 1.73 beside 1.58 (0.25 and later)."
 class Terms:
     """Every term of one device.
 
-    ``applied`` is the graph estimate the budget gives up, ``draft`` an allowance, ``warm_up`` what the sampler takes
-    that was not profiled, ``freed`` the bytes of the profiled peak that nothing takes again, ``counts_context`` whether
-    the budget pays for what is in use before vLLM starts.
+    ``applied`` is the graph estimate the budget gives up, ``draft`` an allowance, ``kept`` what is held from the
+    profile run on and not counted, ``warm_up`` what the sampler takes beyond its profile run, with ``warms_up_first``
+    before graphs are captured, ``freed`` the bytes of the profiled peak that nothing takes again, ``counts_context``
+    whether the budget pays for what is in use before vLLM starts.
     """
 
     total: Bounds
@@ -88,7 +90,9 @@ class Terms:
     applied: Bounds
     budget: Bounds
     given_pool: int | None
+    kept: Bounds
     warm_up: Bounds
+    warms_up_first: bool
     freed: int
     counts_context: bool
 
@@ -187,16 +191,15 @@ def _terms(
     total = accelerator.device_bytes
     held = as_kernels_hold_it(model, accelerator, flags, rules)
     plan = plan_weights(held, flags, rules, batched_tokens=run.max_num_batched_tokens)
-    weights, assisted = plan.loaded, draft is None and is_assisted(model, flags)
-    if assisted:
+    weights = plan.loaded
+    if draft is None and is_assisted(model, flags):
         weights = independent_sum((weights, assistant_weights(model, flags)))
     if draft is not None:
         weights = weights + plan_weights(draft, flags, rules, batched_tokens=run.max_num_batched_tokens).loaded
     weights = independent_sum((weights, accelerator.load_bytes, adapter_bytes(model, flags)))
-    beyond = _samples_beyond_profile(model, rules)
-    activations = activation_peak(model, flags, run, rules, plain_sampling=beyond)
-    kernels = descriptor_memory(model, accelerator, rules) + delta_kernel_memory(model, accelerator)
-    kernels = kernels + loaders_copy(model, accelerator, flags, weights)
+    sampling = second_runner(model, accelerator, flags, rules, run)
+    activations = activation_peak(model, flags, run, rules, sampled=sampling.profiled if sampling else None)
+    beyond = beyond_profile(sampling, activations)
     graphs = graph_memory(model, flags, run, rules, flash_2=_keeps_flash_2_buffers(model, accelerator, rules))
     graphs = graphs + graphs_of_narrow_experts(model, accelerator, flags, rules, run)
     low, best, high = (ceil(part * run.utilisation) for part in (total.low, total.best, total.high))
@@ -206,22 +209,34 @@ def _terms(
         weights=weights,
         transient=_transient(model, held, plan, flags, rules),
         activations=activations,
-        non_torch=non_torch(accelerator, flags, rules, shares=_shares_experts(model, flags))
-        + kernels
-        + staged_bytes(flags),
+        non_torch=_libraries(model, accelerator, flags, rules, weights) + beyond.counted,
         graphs=with_adapters(graphs, flags),
-        draft=draft_allowance(flags, assisted=assisted, counted=draft is not None or is_counted(model, flags))
+        draft=draft_allowance(model, flags, known=draft is not None, length=run.max_model_len)
         + sleep_surplus(model, flags, plan),
         applied=_applied(accelerator, with_adapters(graph_estimate(model, flags, run), flags), rules),
         budget=Bounds(low=low, best=best, high=high),
         given_pool=flags.kv_cache_memory_bytes,
-        warm_up=(sampler_warm_up(model, run, accelerator, activations) if beyond else NOTHING)
-        + workspace(
-            model, flags, sequences=run.max_num_seqs, batch=run.max_num_batched_tokens, length=run.max_model_len
-        ),
+        kept=beyond.kept + _workspace(model, flags, run),
+        warm_up=beyond.warm_up,
+        warms_up_first=beyond.warms_up_first,
         freed=max(0, activations.low - sampler_most(model, run)),
         counts_context=rules.counts_context,
     )
+
+
+def _workspace(model: ModelFacts, flags: Flags, run: Effective) -> Bounds:
+    return workspace(
+        model, flags, sequences=run.max_num_seqs, batch=run.max_num_batched_tokens, length=run.max_model_len
+    )
+
+
+def _libraries(
+    model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules, weights: Bounds
+) -> Bounds:
+    """What libraries, kernels, loaders and connectors hold beside weights and activations."""
+    kernels = descriptor_memory(model, accelerator, rules) + delta_kernel_memory(model, accelerator)
+    kernels = kernels + loaders_copy(model, accelerator, flags, weights)
+    return non_torch(accelerator, flags, rules, shares=_shares_experts(model, flags)) + kernels + staged_bytes(flags)
 
 
 def _transient(model: ModelFacts, held: ModelFacts, plan: WeightPlan, flags: Flags, rules: VersionRules) -> Bounds:
@@ -257,17 +272,6 @@ def _shares_experts(model: ModelFacts, flags: Flags) -> bool:
     return replicas(model, flags) > 1
 
 
-def _samples_beyond_profile(model: ModelFacts, rules: VersionRules) -> bool:
-    """Whether Model Runner V2 serves it. Between two versions that were read nobody knows which one of them holds.
-
-    Source: vllm/config/vllm.py _is_default_v2_model_runner_model of 0.25.1, 0.26.0 and 0.27.0, and
-    v1/worker/gpu_model_runner.py _dummy_sampler_run (top-k and top-p are profiled), read 2026-11-22.
-    """
-    if not rules.keeps_first_runner or rules.assumptions or model.architecture == "DeepseekV2ForCausalLM":
-        return rules.samples_beyond_profile
-    return rules.samples_beyond_profile and not _is_kept_by_first_runner(model)
-
-
 def _blocks_of_graph_profile(
     model: ModelFacts, accelerator: AcceleratorFacts, rules: VersionRules, run: Effective
 ) -> int:
@@ -281,7 +285,8 @@ def _blocks_of_graph_profile(
     from 0.26 on), read 2026-11-23.
     """
     on_rocm = accelerator.kind is AcceleratorKind.ROCM and not rules.profiles_graphs_by_sequence
-    if not rules.profiles_graphs or on_rocm or (rules.keeps_first_runner and not _is_kept_by_first_runner(model)):
+    is_early = rules.has_second_runner and rules.numbers < _SECOND_PROFILES_FROM
+    if not rules.profiles_graphs or on_rocm or (is_early and not _is_kept_by_first_runner(model)):
         return 0
     if rules.profiles_graphs_by_sequence:
         return min(run.largest_captured, run.max_num_seqs)
@@ -361,7 +366,8 @@ def _capture(t: Terms, given_pool: int | None) -> Step:
     """
     if given_pool is not None:
         again = Bounds(low=0, best=t.activations.best, high=t.activations.high)
-        spent = (t.weights, t.non_torch, t.graphs, again, t.warm_up, t.context, Bounds.exactly(given_pool))
+        pool = Bounds.exactly(given_pool)
+        spent = (t.weights, t.non_torch, t.graphs, again, t.kept, t.warm_up, t.context, pool)
         need = independent_sum(spent)
         return Step(reason=FitReason.GRAPH_CAPTURE, need=need, margin=t.total.less(need))
     excess = t.graphs
@@ -370,7 +376,12 @@ def _capture(t: Terms, given_pool: int | None) -> Step:
         excess = Bounds(low=min(best, t.graphs.low - t.applied.low), best=best, high=excess_high)
     unused = Bounds(low=0, best=t.freed, high=t.activations.low)
     context = NOTHING if t.counts_context else t.context
-    beyond = independent_sum((excess, t.draft, context, unused.negated())) + t.warm_up
+    beyond = independent_sum((excess, t.draft, context, unused.negated())) + t.kept
+    if t.warms_up_first:  # the warm-up gives back what it took before graphs take theirs
+        before = independent_sum((t.applied.negated(), t.draft, context, unused.negated())) + t.kept + t.warm_up
+        beyond = replace(beyond, high=max(beyond.high, before.high))
+    else:
+        beyond = beyond + t.warm_up
     best = t.budget.best + beyond.best
     # budget and device go together: a device at its smallest also has the smallest budget
     need = Bounds(low=min(best, t.budget.low + beyond.low), best=best, high=max(best, t.budget.low + beyond.high))

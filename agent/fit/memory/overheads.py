@@ -5,21 +5,29 @@ from __future__ import annotations
 from agent.fit.bounds import GIB, MIB, NOTHING, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
-from agent.fit.memory.encoders import PROCESSOR, UNEXPLAINED_VIDEO, WIDEST_VIDEO, encoder_peak, whole_video
+from agent.fit.memory.encoders import (
+    PROCESSOR,
+    UNEXPLAINED_VIDEO,
+    WIDEST_VIDEO,
+    encoder_peak,
+    unseen_peak,
+    whole_video,
+)
 from agent.fit.memory.kv_cache import own_mtp
 from agent.fit.memory.v0_engine import SORTED_BYTES_PER_LOGIT, profile_peak
 from agent.fit.model_and_hardware import (
     AcceleratorFacts,
     AcceleratorKind,
+    AttentionKind,
     ModelFacts,
 )
 from agent.fit.version_rules import VersionRules
 
 SAMPLER_BYTES_PER_LOGIT = 14.5
-FLASHINFER_SAMPLER_BYTES_PER_LOGIT = 33.0
-"""Most that FlashInfer's sampler took per logit while it was warmed up: more than 4.3 GiB for 1,024 of 248,320."""
+_SURE_OF_LOGITS = 4
+"""Bytes a logit that Model Runner V2 was seen to take at least: 1.65 GiB with libraries and graphs for 1,024 sequences
+of Qwen3 32B over two cards of 95 GiB (0.27.1)."""
 
-PLAIN_BYTES_PER_LOGIT = 4
 _SURE = 0.6
 """The share of a computed peak that every start-up with given sequences took at least."""
 
@@ -31,10 +39,6 @@ _TOOK_LESS_FROM = (0, 12)
 not stated). Before, FlashInfer's sampler holds 10 bytes a logit where it is installed: the logits, a copy in float32
 and its softmax (vllm/v1/sample/sampler.py and ops/topk_topp_sampler.py of 0.8.3 to 0.11.0, read 2026-11-27)."""
 
-TRITON_SAMPLER_BYTES_PER_LOGIT = 20.0
-"""Most the kernels of older cards are taken to need per logit: scores in 4 bytes, copied for penalties and sums."""
-
-_FLASHINFER_SAMPLER = (9, 0)
 _HOPPER = (9, 0)
 _BLACKWELL = (10, 0)
 _MOST_MULTIPROCESSORS = 192
@@ -63,7 +67,7 @@ SOURCE = (
 
 
 def activation_peak(
-    model: ModelFacts, flags: Flags, run: Effective, rules: VersionRules, *, plain_sampling: bool = False
+    model: ModelFacts, flags: Flags, run: Effective, rules: VersionRules, *, sampled: int | None = None
 ) -> Bounds:
     """Highest activation of the profile run over the weights, bytes per device.
 
@@ -78,8 +82,8 @@ def activation_peak(
         run: Batch and sequences.
         rules: Whether the version's default installation sorts logits in PyTorch, which the high end counts; the V0
             engine samples otherwise.
-        plain_sampling: The profile run samples without top-k and top-p: the low end counts one float32 copy of the
-            logits (Qwen3 32B over two cards of 95 GiB, 1,024 sequences: 1.65 GiB with libraries and graphs, 0.27.1).
+        sampled: What sampling takes where Model Runner V2 serves; the high end covers the other runner where tokens
+            are guessed or the version was not read.
     """
     batch = run.max_num_batched_tokens
     widest = max(
@@ -99,14 +103,16 @@ def activation_peak(
     sampler = int(SAMPLER_BYTES_PER_LOGIT * _logits(model, run))
     pools = flags.pools or "embedding" in model.name.lower()
     encoder, video = encoder_peak(model, flags, run), whole_video(model, flags, rules, length=run.max_model_len)
-    best = max(max(forward, routed, sampler) + video, encoder) + GIB // 10
+    best = max(max(forward, routed, sampler if sampled is None else sampled) + video, encoder) + GIB // 10
     least = _SURE if flags.max_num_seqs is not None else 0.35
     sure_of_encoder = 0 if flags.untyped(PROCESSOR) is not None else _SURE_OF_ENCODER
     sure = max(forward, 0 if pools else sampler) * least
     low, high = int(max(sure + video, encoder * sure_of_encoder)), int(best * 1.2) + 2 * GIB // 5
-    if plain_sampling:
-        logits = PLAIN_BYTES_PER_LOGIT * _logits(model, run)
+    if sampled is not None:
+        logits = min(sampled, _SURE_OF_LOGITS * _logits(model, run))
         low = min(low, int(max(forward, logits, encoder if sure_of_encoder else 0) * _SURE))
+        if flags.speculative_config is not None or rules.assumptions:
+            high = max(high, int((max(sampler + video, encoder) + GIB // 10) * 1.2) + 2 * GIB // 5)
     if rules.native_sampler:
         sorting = int(SORTED_BYTES_PER_LOGIT * _logits(model, run))
         best, high = max(best, sorting + video), max(high, sorting + video + GIB // 5)
@@ -114,6 +120,7 @@ def activation_peak(
             low = min(low, int(max(forward * least + video, encoder * sure_of_encoder)))
     if video and model.hidden > WIDEST_VIDEO:
         high += UNEXPLAINED_VIDEO
+    high += unseen_peak(model, flags, run, rules)
     return Bounds(low=low, best=best + gathered, high=high + gathered)
 
 
@@ -165,28 +172,6 @@ def replicas(model: ModelFacts, flags: Flags) -> int:
 def sampler_most(model: ModelFacts, run: Effective) -> int:
     """The most that sampling for every sequence of a step was seen to take, bytes."""
     return int(SORTED_BYTES_PER_LOGIT * _logits(model, run)) + GIB // 10
-
-
-def sampler_warm_up(model: ModelFacts, run: Effective, accelerator: AcceleratorFacts, activations: Bounds) -> Bounds:
-    """What warming the sampler up takes beyond the profiled peak once the pool is there, bytes per device.
-
-    The profile run of Model Runner V2 samples without top-k and top-p ("using less GPU memory than what is possible
-    during actual execution"), the warm-up asks for both; the default number of sequences counts. With FlashInfer, which
-    Hopper and later take, 1,024 sequences of 248,320 words asked for more than the 4.3 GiB that were free.
-
-    Args:
-        model: Its vocabulary counts.
-        run: How many sequences one step may have.
-        accelerator: Which kernels it takes.
-        activations: The profiled peak, whose room is free again by then.
-
-    Source: vllm/v1/worker/gpu/model_runner.py 972-983 and vllm/sampling_params.py 1474, version 0.32.0, read
-    2026-11-22; pull requests 48601 (2026-07-14) and 57926 of vllm-project/vllm.
-    """
-    flash = accelerator.supports(_FLASHINFER_SAMPLER)
-    width = FLASHINFER_SAMPLER_BYTES_PER_LOGIT if flash else TRITON_SAMPLER_BYTES_PER_LOGIT
-    logits = _logits(model, run)
-    return Bounds(low=0, best=0, high=max(0, int(width * logits) - activations.low))
 
 
 def descriptor_memory(model: ModelFacts, accelerator: AcceleratorFacts, rules: VersionRules) -> Bounds:
@@ -281,17 +266,53 @@ def assistant_weights(model: ModelFacts, flags: Flags) -> Bounds:
     return Bounds(low=whole.low // flags.tp, best=whole.best // flags.tp, high=whole.high // flags.tp)
 
 
-def draft_allowance(flags: Flags, *, assisted: bool, counted: bool) -> Bounds:
+def draft_allowance(model: ModelFacts, flags: Flags, *, known: bool, length: int) -> Bounds:
     """Allowance for what a draft model takes beyond counted weights and layers.
 
     An assistant brings graphs and logits of its own; a draft model that is not known brings its weights and the layers
     it adds to every block.
+
+    Args:
+        model: The target.
+        flags: How tokens are guessed, and ranks.
+        known: The draft model is counted by facts of its own.
+        length: Tokens of the longest request.
     """
-    if assisted:
-        return Bounds(low=0, best=0, high=int(1.2 * GIB))
-    if flags.speculative_config is None or counted:
+    if known or flags.speculative_config is None:
         return NOTHING
+    if is_assisted(model, flags):
+        return Bounds(low=0, best=0, high=int(1.2 * GIB))
+    if is_counted(model, flags):
+        return NOTHING
+    if is_bounded_draft(model, flags):
+        return Bounds(low=0, best=0, high=_one_layer_draft(model, flags, length))
     return Bounds(low=0, best=0, high=4 * GIB // flags.tp)
+
+
+_ONE_LAYER = frozenset({"eagle", "eagle3"})
+
+
+def is_bounded_draft(model: ModelFacts, flags: Flags) -> bool:
+    """Whether an unknown draft model is one decoder layer beside layers that all cache alike."""
+    asked = flags.speculative_config
+    caching = [layer for layer in model.layers if layer.owns_kv]
+    alike = len({(layer.kind, layer.window_tokens, layer.kv_heads, layer.head_dim) for layer in caching}) == 1
+    plain = alike and caching[0].kind is AttentionKind.FULL
+    return asked is not None and asked.method in _ONE_LAYER and plain
+
+
+def _one_layer_draft(model: ModelFacts, flags: Flags, length: int) -> int:
+    """The most of one decoder layer in 16 bits, as wide as the target, that reads three of its layers, bytes.
+
+    Embedding and head may be its own; of its keys and values every head may be cached.
+
+    Source: vllm/model_executor/models/llama_eagle3.py and v1/worker/gpu/spec_decode/eagle/utils.py of 0.27.0, read
+    2026-11-27.
+    """
+    hidden = model.hidden
+    inner = max(4 * hidden, *(layer.intermediate for layer in model.layers))
+    params = 2 * model.vocab * hidden + 10 * hidden * hidden + 3 * hidden * inner
+    return 2 * params // flags.tp + length * 4 * hidden
 
 
 def graph_estimate(model: ModelFacts, flags: Flags, run: Effective) -> Bounds:

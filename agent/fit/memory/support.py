@@ -10,7 +10,7 @@ from agent.fit.flags.flags import Flags
 from agent.fit.memory import connector, held_by_loading, lora, rope_flags, turboquant
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.compressed import unseen_caches
-from agent.fit.memory.encoders import WIDEST_VIDEO, items_counted, whole_video
+from agent.fit.memory.encoders import WIDEST_VIDEO, bounds_unseen, items_counted, unseen_towers, whole_video
 from agent.fit.memory.flags_of_version import NEVER_TAKEN, missing_flags, reads_limits
 from agent.fit.memory.held_by_kernels import (
     beside_narrow_experts,
@@ -19,7 +19,7 @@ from agent.fit.memory.held_by_kernels import (
 )
 from agent.fit.memory.kv_cache import BYTE_CACHES, PLAIN_CACHES, states_counted
 from agent.fit.memory.least_capability import below_least_capability
-from agent.fit.memory.overheads import is_counted, replicas
+from agent.fit.memory.overheads import is_bounded_draft, is_counted, replicas
 from agent.fit.memory.splits import judge_blocks
 from agent.fit.memory.v0_engine import of_v0_engine
 from agent.fit.memory.weights import tower_is_built
@@ -172,9 +172,9 @@ def _judge_model(model: ModelFacts, flags: Flags, rules: VersionRules, findings:
         if model.hidden > WIDEST_VIDEO:
             findings.left_out.append("what a whole video takes of a model this wide was not recorded")
     towers = ((TensorGroup.VISION, model.vision), (TensorGroup.AUDIO, model.audio))
-    unseen = [group.value for group, tower in towers if tower and tower.unseen and tower_is_built(group, tower, flags)]
-    if unseen and not flags.skip_mm_profiling:
-        findings.left_out.append(f"what the profile run of its {' and '.join(unseen)} tower takes was not recorded")
+    if unseen := unseen_towers(model, flags):
+        place = findings.notes if bounds_unseen(rules) else findings.left_out
+        place.append(f"what the profile run of its {' and '.join(unseen)} tower takes was not recorded")
     if model.vision and not tower_is_built(TensorGroup.VISION, model.vision, flags):
         findings.left_out.extend(_UNNAMED.get(model.vision.unnamed, ()))
     if (model.vision or model.audio) and flags.limit_mm_per_prompt and not flags.language_model_only:
@@ -373,9 +373,8 @@ def _judge_flags(
     unknown = [key for key in keys if key not in rules.harmless_flags]
     findings.doubts.extend(f"what {key} does to memory is not modelled" for key in unknown)
     if speculative is not None and draft is None and not is_counted(model, flags):
-        findings.left_out.append(
-            f"the memory of the draft model {speculative.model or speculative.method!r} is not known"
-        )
+        place = findings.notes if is_bounded_draft(model, flags) else findings.left_out
+        place.append(f"the memory of the draft model {speculative.model or speculative.method!r} is not known")
     unequal = len({(layer.head_dim, layer.kv_heads) for layer in model.layers}) > 1
     if unequal and (flags.kv_cache_dtype or "").endswith("per_token_head"):
         findings.doubts.append(

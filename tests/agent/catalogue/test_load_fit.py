@@ -207,7 +207,7 @@ def test_an_unknown_accelerator_is_refused_with_the_nearest(catalogue):
         ("0.20", "0.20.0", False),
         ("0.20.2", "0.20.2", False),
         ("0.22.0", "0.21.0", True),
-        ("0.31", "0.28.0", True),
+        ("0.31", "0.31.0", False),
         ("0.26.1rc1.dev256 (vllm-tpu)", "0.26.0", True),
         ("0.40", "0.33.0", True),
         ("0.10.1.1", "0.10.0", True),

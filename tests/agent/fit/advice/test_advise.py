@@ -126,7 +126,7 @@ def test_eight_gb_of_offload_is_not_the_first_advice_for_a_31b():
 
 def test_what_is_taken_away_is_one_line():
     """Losses, speed and price; what did not change is left out but for the price."""
-    options = ask(QAT_31B, "nvidia-l4", "--max-model-len 8192", platform="cloud_run").options
+    options = ask(QAT_31B, "nvidia-l4", "--max-model-len 8192 --max-num-seqs 64", platform="cloud_run").options
     line = next(option.tradeoff.line for option in options if option.flags.language_model_only)
     assert re.fullmatch(r"loses images; 8,192 -> [\d,]+ tokens of context; [\d.]+ -> [\d.]+ tokens/s; 1.42 USD/h", line)
 

@@ -3,11 +3,22 @@
 import pytest
 
 LMCACHE = """--kv-transfer-config '{"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'"""
+LMCACHE_SERVER = (
+    """--kv-transfer-config '{"kv_connector":"LMCacheMPConnector","kv_role":"kv_both","""
+    """"kv_connector_module_path":"lmcache.integration.vllm.lmcache_mp_connector"}'"""
+)
 NIXL = """--kv-transfer-config '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'"""
 
 
 @pytest.mark.parametrize(
-    ("asked", "vllm"), [(LMCACHE, "0.9.0"), (NIXL, "0.27"), ("--kv-offloading-size 64", "0.33"), (LMCACHE, "0.33")]
+    ("asked", "vllm"),
+    [
+        (LMCACHE, "0.9.0"),
+        (NIXL, "0.27"),
+        ("--kv-offloading-size 64", "0.33"),
+        (LMCACHE, "0.33"),
+        (LMCACHE_SERVER, "0.28"),
+    ],
 )
 def test_a_cache_that_is_kept_in_host_memory_leaves_the_device_nearly_alone(ask, asked, vllm):
     """Recorded: Qwen 2.5 72B over four H100 with LMCache (0.9.0) ran."""

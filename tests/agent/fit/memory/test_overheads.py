@@ -112,11 +112,29 @@ def test_deeper_models_capture_larger_graphs(catalogue):
     assert sizes[0] < sizes[1]
 
 
-def test_only_a_draft_that_is_not_counted_gets_an_allowance():
-    guessing = parse_flags("--speculative-config.model a/b")
-    assert draft_allowance(guessing, assisted=False, counted=False).high > 0
-    assert draft_allowance(guessing, assisted=False, counted=True).high == 0
-    assert draft_allowance(parse_flags(""), assisted=False, counted=False).high == 0
+def test_only_a_draft_that_is_not_counted_gets_an_allowance(catalogue):
+    model = catalogue.models.find("Qwen/Qwen3-8B")
+
+    def allowed(flags, *, known):
+        return draft_allowance(model, parse_flags(flags), known=known, length=8192).high
+
+    assert allowed("--speculative-config.model a/b", known=False) > 0
+    assert allowed("--speculative-config.model a/b", known=True) == 0
+    assert allowed("", known=False) == 0
+
+
+def test_an_unknown_draft_of_one_layer_is_counted_as_wide_as_its_target(ask):
+    """Other methods may bring any number of layers, and beside windows one more layer may change every block."""
+
+    def fits(method, model="Qwen/Qwen3-8B", card="nvidia-h100-80gb", more="--max-num-seqs 64"):
+        draft = f"--speculative-config.model nobody/knows --speculative-config.method {method}"
+        flags = f"--max-model-len 8192 {more} {draft} --speculative-config.num_speculative_tokens 3"
+        return ask(model, card, flags, vllm="0.27").fits
+
+    assert fits("eagle3") is True
+    assert fits("dflash") is None
+    assert fits("eagle3", model="openai/gpt-oss-20b") is None
+    assert fits("eagle3", card="nvidia-l4", more="--max-num-seqs 64 --gpu-memory-utilization 0.85") is None
 
 
 def test_an_assistant_weighs_what_was_printed_and_caches_nothing(ask):

@@ -219,6 +219,16 @@ def test_graphs_of_experts_in_nvfp4_may_take_much_on_workstation_cards_before_0_
     )
 
 
+def test_graphs_of_narrower_experts_in_nvfp4_take_less(ask):
+    """Recorded: Qwen3-Next 80B-A3B started on a GB10 at a utilisation of 0.85 (0.14.0)."""
+    flags = "--gpu-memory-utilization 0.85 --max-model-len 32768"
+    narrow = ask("RedHatAI/Qwen3-Next-80B-A3B-Instruct-NVFP4", "nvidia-gb10", flags, vllm="0.14.0")
+    wide = ask("zai-org/GLM-4.7-NVFP4", "nvidia-rtx-pro-6000", "-tp 4", vllm="0.15.1", count=4)
+    graphs = [report.overheads.cuda_graphs.high for report in (narrow, wide)]
+    assert narrow.fits is True
+    assert GIB < graphs[0] < 0.7 * graphs[1]
+
+
 def test_graphs_of_wider_experts_in_nvfp4_are_a_doubt_there(ask):
     asked = "-tp 4 --max-model-len 8192 --gpu-memory-utilization 0.7 --enable-expert-parallel"
     report = ask("zai-org/GLM-4.7-NVFP4", "nvidia-rtx-pro-6000", asked, vllm="0.15.1", count=4)
