@@ -8,7 +8,7 @@ from agent.failures.recovered import end_of_traceback, is_calmed, is_queue, is_s
 from agent.failures.signature import FailureClass, Phase, Proof, Role, Sighting
 from agent.failures.text.answers import Answers
 from agent.failures.text.ends import container_that_ended, ended_with_none, says_it_ended
-from agent.failures.text.log_text import is_bare, is_note, is_note_of_vllm, only_info, warns_of_failure
+from agent.failures.text.log_text import is_bare, is_mild_of_vllm, notes_of, only_info, warns_of_failure
 from agent.failures.text.no_evidence import GOES_ON, counts_none, says_it_passed
 from agent.failures.text.phases import Timeline
 from agent.failures.text.pod_starts import NODE_LOST, is_waiting
@@ -71,7 +71,7 @@ def harmless(
     loud = unknown_of(lines, loud, sightings, timeline)
     scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
     survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
-    notes = only_info(list(lines)) and (timeline.is_progress or not _notes_a_failure(lines, sightings, words))
+    notes = only_info(lines) and (timeline.is_progress or not _notes_a_failure(lines, sightings, words))
     calm = (scary or timeline.is_progress) and all(is_calmed(lines, index, timeline) for index in loud)
     goes_on = not (notes or calm or loud or survived or timeline.is_progress) and reports_up(lines, words)
     if not (notes or calm or goes_on):
@@ -109,13 +109,13 @@ def _notes_a_failure(lines: Sequence[str], sightings: Sequence[Sighting], words:
     Of somebody who was down and is well again it does not.
     """
     known = {s.index for s in sightings if s.signature.role is not Role.HINT}
-    unknown = (body_of(line) for at, line in enumerate(lines) if at not in known)
+    unknown = (body_of(lines[at]) for at in sorted(notes_of(lines) - known))
     told = (line for line in unknown if not _is_no_news(line))
     return any(is_foreign(line) or (words.wrong(line) and words.down_at(line) is None) for line in told)
 
 
 def _is_no_news(line: str) -> bool:
-    return not is_note(line) or is_note_of_vllm(line) or says_it_passed(line) or counts_none(line)
+    return is_mild_of_vllm(line) or says_it_passed(line) or counts_none(line)
 
 
 def _unspoken(timeline: Timeline, *, goes_on: bool) -> str:

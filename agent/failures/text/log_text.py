@@ -49,10 +49,13 @@ _ADVISED_LEVEL = re.compile(
 _MESSAGE = re.compile(r"\b[a-z]{2,20} [a-z]{2,20}\b|(?:Error|Exception): ")
 """Where a message begins: a level before it, as structured loggers write it, is the line's own."""
 _NOTE = re.compile(
-    r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|TRACE)\b|^[ID]\d{4} "
+    r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|TRACE|NOTICE)\b|^[ID]\d{4} "
     r"|(?i:level|lvl|severity|levelname)[\"']?\s?[=:]\s?[\"']?(?:info|debug|trace)\b"
 )
-_NOTE_WORD = re.compile(r"(?:^|\s)[ID]\d|INFO|DEBUG|TRACE|info|debug|trace|notice")
+_NOTE_WORD = re.compile(r"(?:^|\s)[ID]\d|INFO|DEBUG|TRACE|NOTICE|info|debug|trace|notice")
+_FIELD = re.compile(r"[A-Za-z_][\w.@-]{0,60}: ")
+_NOTED = re.compile(r"(?:level|lvl|severity|levelname): (?:info|debug|trace|notice)\s*$", re.IGNORECASE)
+"""A field of a structured record, as it is written below its message, and the level among them."""
 _SMALL_NOTE = re.compile(
     r"(?P<before>(?:\s{0,4}(?:\[(?!\s?(?:info|debug|trace)\b)[^\[\]]{0,60}\]|\((?!info|debug|trace)[^()]{1,80}\)"
     r"|[\d/-]{8,10}[T ]|\d\d:\d\d[\d:.,+Z-]{0,24}(?=\s)|[A-Za-z][\w.-]{0,30}\[\d{1,10}\]:)){0,6})[\s|-]{0,5}"
@@ -120,7 +123,7 @@ _IN_A_SENTENCE = re.compile(r" {0,2}(?!raise |return |await |assert |from |impor
 TRACEBACK = "Traceback (most recent call last)"
 _CALL = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in ')
 
-_OF_VLLM = re.compile(r"(?:\([^()]{1,40}\) )?(?:DEBUG|INFO) \d\d-\d\d \d\d:\d\d:\d\d \[")
+_OF_VLLM = re.compile(r"(?:\([^()]{1,40}\) )?(?:DEBUG|INFO|WARNING) \d\d-\d\d \d\d:\d\d:\d\d \[")
 _RECORD = re.compile(r"(?:\([^()]{1,40}\) )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d")
 
 
@@ -312,8 +315,8 @@ def _is_small_note(line: str) -> bool:
     return not found["words"] or _CLOCK.search(line[: len(line) - len(body)] + found["before"]) is not None
 
 
-def is_note_of_vllm(line: str) -> bool:
-    """Whether vLLM's own logger wrote the line as a note: of its texts those that tell a failure are known."""
+def is_mild_of_vllm(line: str) -> bool:
+    """Whether vLLM's own logger wrote the line, as a note or warning: of its texts those that tell a failure are known."""
     return _OF_VLLM.match(line) is not None
 
 
@@ -350,15 +353,36 @@ def warns_of_failure(line: str) -> bool:
     return is_warning(line) and _LOUD.search(line) is not None
 
 
-def only_info(lines: list[str]) -> bool:
+def only_info(lines: Sequence[str]) -> bool:
     """Whether every line says of itself that it is INFO, DEBUG or a mild warning, and none names an exception.
 
     A warning is mild where no word of it speaks of failure; a traceback that somebody logs as notes is no note.
     """
-    written = [line for line in lines if line.strip()]
-    return bool(written) and all(_is_calm(line) and not _EXCEPTION.search(line) for line in written)
+    written = [at for at, line in enumerate(lines) if line.strip()]
+    noted = _noted_records(lines)
+    return bool(written) and all((at in noted or _is_calm(lines[at])) and not _raises(lines[at]) for at in written)
+
+
+def notes_of(lines: Sequence[str]) -> frozenset[int]:
+    """Positions of the notes and warnings: by the level in the line, or by that of the record that it is of."""
+    return _noted_records(lines) | {at for at, line in enumerate(lines) if is_note(line) or is_warning(line)}
+
+
+def _noted_records(lines: Sequence[str]) -> frozenset[int]:
+    """Positions of the messages and fields of structured records whose level says that they are notes."""
+    found: set[int] = set()
+    record: list[int] = []
+    for at, line in enumerate([*lines, ""]):
+        if not _FIELD.match(line):
+            found.update(record if any(_NOTED.match(lines[field]) for field in record) else ())
+            record = []
+        record.append(at)
+    return frozenset(found)
 
 
 def _is_calm(line: str) -> bool:
-    calm = is_note(line) or (is_warning(line) and not warns_of_failure(line))
-    return calm and not (TRACEBACK in line or _CALL.search(line))
+    return is_note(line) or (is_warning(line) and not warns_of_failure(line))
+
+
+def _raises(line: str) -> bool:
+    return bool(_EXCEPTION.search(line) or TRACEBACK in line or _CALL.search(line))

@@ -86,6 +86,15 @@ def test_words_of_a_trouble_in_an_order_or_a_count_of_none_are_none(matcher: Mat
     assert classify(matcher, [*HEALTHY_START, said, *TOKENS]).benign
 
 
+def test_the_level_of_a_structured_record_is_that_of_its_message_and_fields(matcher: Matcher) -> None:
+    lit = '{"level":"info","ts":1,"msg":"the lamp is lit","caller":"corrupt.go:9"}'
+    dark = '{"level":"info","ts":2,"msg":"the lamp could not be lit"}'
+    assert classify(matcher, [lit, lit]).benign
+    assert not classify(matcher, [lit, dark]).benign
+    assert not classify(matcher, [lit, lit.replace("info", "odd")]).benign
+    assert classify(matcher, ["[NOTICE] (1): the lamp is lit"]).benign
+
+
 @pytest.mark.parametrize(
     "said",
     [
