@@ -8,7 +8,7 @@ from agent.failures.recovered import end_of_traceback, is_calmed, is_queue, is_s
 from agent.failures.signature import FailureClass, Phase, Proof, Role, Sighting
 from agent.failures.text.answers import Answers
 from agent.failures.text.ends import container_that_ended, ended_with_none, says_it_ended
-from agent.failures.text.log_text import is_bare, is_mild_of_vllm, notes_of, only_info, warns_of_failure
+from agent.failures.text.log_text import is_bare, is_mild_of_vllm, last_entry, notes_of, only_info, warns_of_failure
 from agent.failures.text.no_evidence import GOES_ON, counts_none, says_it_passed
 from agent.failures.text.phases import Timeline
 from agent.failures.text.pod_starts import NODE_LOST, is_waiting
@@ -16,7 +16,7 @@ from agent.failures.text.queues import Queues
 from agent.failures.text.reports_down import reports_down
 from agent.failures.text.reports_up import is_foreign, reports_up
 from agent.failures.text.starts import STARTING, UP
-from agent.failures.text.streams import body_of
+from agent.failures.text.streams import body_of, server_of
 from agent.failures.text.subjects import Subject, names_server, subject_of
 from agent.failures.text.words import StatusWords
 
@@ -71,7 +71,7 @@ def harmless(
     loud = unknown_of(lines, loud, sightings, timeline)
     scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
     survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
-    notes = only_info(lines) and (timeline.is_progress or not _notes_a_failure(lines, sightings, words))
+    notes = only_info(lines) and (timeline.is_progress or _notes_work(lines, sightings, words))
     calm = (scary or timeline.is_progress) and all(is_calmed(lines, index, timeline) for index in loud)
     goes_on = not (notes or calm or loud or survived or timeline.is_progress) and reports_up(lines, words)
     if not (notes or calm or goes_on):
@@ -100,6 +100,23 @@ def harmless(
         fix_actions=best.signature.fixes if best else ("none_benign",),
         phase=timeline.last_phase,
         precedence=best.signature.precedence if best else 0,
+    )
+
+
+def _notes_work(lines: Sequence[str], sightings: Sequence[Sighting], words: StatusWords) -> bool:
+    """Whether no note tells a failure, and the last one of each program tells of what it ordinarily does.
+
+    A note of which nobody knows what it means may be the first and last word of a failure.
+    """
+    if _notes_a_failure(lines, sightings, words):
+        return False
+    known = {s.index for s in sightings if s.signature.role is not Role.HINT}
+    last: dict[str, int] = {server_of(line): at for at, line in enumerate(lines) if line.strip()}
+    return all(
+        at in known
+        or _is_no_news(body_of(lines[at]))
+        or any(map(words.acts, map(body_of, last_entry(lines[: at + 1]))))
+        for at in last.values()
     )
 
 

@@ -49,10 +49,10 @@ _ADVISED_LEVEL = re.compile(
 _MESSAGE = re.compile(r"\b[a-z]{2,20} [a-z]{2,20}\b|(?:Error|Exception): ")
 """Where a message begins: a level before it, as structured loggers write it, is the line's own."""
 _NOTE = re.compile(
-    r"(?:^|[\s(\[\"'=])(?:INFO|DEBUG|TRACE|NOTICE)\b|^[ID]\d{4} "
+    r"(?:^|[\s(<\[\"'=])(?:INFO|DEBUG|TRACE|NOTICE)\b|\] LOG:  |^[ID]\d{4} "
     r"|(?i:level|lvl|severity|levelname)[\"']?\s?[=:]\s?[\"']?(?:info|debug|trace)\b"
 )
-_NOTE_WORD = re.compile(r"(?:^|\s)[ID]\d|INFO|DEBUG|TRACE|NOTICE|info|debug|trace|notice")
+_NOTE_WORD = re.compile(r"(?:^|\s)[ID]\d|INFO|DEBUG|TRACE|NOTICE|LOG:  |info|debug|trace|notice")
 _FIELD = re.compile(r"[A-Za-z_][\w.@-]{0,60}: ")
 _NOTED = re.compile(r"(?:level|lvl|severity|levelname): (?:info|debug|trace|notice)\s*$", re.IGNORECASE)
 """A field of a structured record, as it is written below its message, and the level among them."""
@@ -316,7 +316,7 @@ def _is_small_note(line: str) -> bool:
 
 
 def is_mild_of_vllm(line: str) -> bool:
-    """Whether vLLM's own logger wrote the line, as a note or warning: of its texts those that tell a failure are known."""
+    """Whether vLLM's own logger wrote a note or a warning: of its texts those that tell a failure are known."""
     return _OF_VLLM.match(line) is not None
 
 
@@ -366,6 +366,15 @@ def only_info(lines: Sequence[str]) -> bool:
 def notes_of(lines: Sequence[str]) -> frozenset[int]:
     """Positions of the notes and warnings: by the level in the line, or by that of the record that it is of."""
     return _noted_records(lines) | {at for at, line in enumerate(lines) if is_note(line) or is_warning(line)}
+
+
+def last_entry(lines: Sequence[str]) -> list[str]:
+    """The last line that is no field of a record, and the fields below it."""
+    written = [line for line in lines if line.strip()]
+    at = len(written) - 1
+    while at > 0 and _FIELD.match(written[at]):
+        at -= 1
+    return written[max(at, 0) :]
 
 
 def _noted_records(lines: Sequence[str]) -> frozenset[int]:

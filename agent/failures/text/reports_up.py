@@ -19,7 +19,8 @@ MOST_STARTS = 3
 def reports_up(lines: Sequence[str], words: StatusWords) -> bool:
     """Whether each program says that it is up, or did what it was asked, and nothing below speaks of any trouble.
 
-    Below stand only lines with a level, for of others nobody knows what they mean; above, of those that speak of
+    Below stand only lines with a level, for of others nobody knows what they mean, and the last one tells of a step of
+    its ordinary work; above, of those that speak of
     trouble only notes and warnings, for of them the program says itself that it goes on. A program is what a collector
     names before its lines; none speaks for another.
     """
@@ -37,7 +38,10 @@ def is_foreign(line: str) -> bool:
 
 def _goes_on(lines: Sequence[str], words: StatusWords) -> bool:
     said = [at for at, line in enumerate(lines) if _says_so(line, words)]
-    if not said or any(is_bare(line) for line in lines[said[-1] + 1 :]) or _begins_again(lines, said, words):
+    below = lines[said[-1] + 1 :] if said else []
+    if not said or any(map(is_bare, below)) or _begins_again(lines, said, words):
+        return False
+    if below and not words.acts(below[-1]):
         return False
     return not any(
         (_speaks_of_trouble(line, words) or words.up(line))

@@ -18,6 +18,8 @@ class Says(StrEnum):
     """It opened its port, which it does once in a start."""
     UP = "up"
     """It is up, or did what it was asked."""
+    ACTS = "acts"
+    """It tells of a step of its ordinary work."""
     PENDING = "pending"
     """It waits for something, or tells what is not there yet."""
     WELL = "well"
@@ -121,6 +123,7 @@ class StatusWords:
         self._listens = _compiled(said[Says.LISTENS])
         self._pending = _compiled(said[Says.PENDING])
         self._well = _compiled(said[Says.WELL])
+        self._acts = _compiled(up + said[Says.ACTS] + said[Says.WELL])
         self._down = _compiled(said[Says.DOWN])
         self._wrong = _compiled(said[Says.WRONG] + said[Says.DOWN])
         self._doubtful = _compiled(said[Says.DOUBTFUL])
@@ -150,6 +153,10 @@ class StatusWords:
     def well(self, line: str) -> bool:
         """Whether a line says that something is well, and speaks of no trouble."""
         return self._well.search(_encodable(line)) is not None and not self.troubled(line)
+
+    def acts(self, line: str) -> bool:
+        """Whether a line tells of ordinary work, or says that something is up or well."""
+        return self._acts.search(_apart(line)) is not None
 
     def down_at(self, line: str) -> int | None:
         """Where a line says that somebody is down, in the line as :meth:`spoken` gives it; None where it does not."""

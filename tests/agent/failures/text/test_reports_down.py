@@ -73,12 +73,12 @@ def test_what_names_nobody_is_over_with_the_start_of_its_server(matcher: Matcher
 @pytest.mark.parametrize(
     "said",
     [
-        "INFO shutting down in order",
+        "INFO started, shutting nothing down",
         "INFO scaled down to 1 replica",
-        "INFO WARNING: this may slow down the lamps",
-        "INFO node.kubernetes.io/unreachable:NoExecute op=Exists for 300s",
-        "INFO scan complete, failed=false",
-        "INFO 0 errors",
+        "INFO loading 9 lamps may slow down the house",
+        "INFO added node.kubernetes.io/unreachable:NoExecute op=Exists for 300s",
+        "INFO scan completed, failed=false",
+        "INFO finished with 0 errors",
     ],
 )
 def test_words_of_a_trouble_in_an_order_or_a_count_of_none_are_none(matcher: Matcher, said: str) -> None:
@@ -87,12 +87,12 @@ def test_words_of_a_trouble_in_an_order_or_a_count_of_none_are_none(matcher: Mat
 
 
 def test_the_level_of_a_structured_record_is_that_of_its_message_and_fields(matcher: Matcher) -> None:
-    lit = '{"level":"info","ts":1,"msg":"the lamp is lit","caller":"corrupt.go:9"}'
+    lit = '{"level":"info","ts":1,"msg":"the lamp started","caller":"corrupt.go:9"}'
     dark = '{"level":"info","ts":2,"msg":"the lamp could not be lit"}'
     assert classify(matcher, [lit, lit]).benign
     assert not classify(matcher, [lit, dark]).benign
     assert not classify(matcher, [lit, lit.replace("info", "odd")]).benign
-    assert classify(matcher, ["[NOTICE] (1): the lamp is lit"]).benign
+    assert classify(matcher, ["[NOTICE] (1): the lamp started"]).benign
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,10 @@ def test_the_level_of_a_structured_record_is_that_of_its_message_and_fields(matc
         "INFO lamp pool emptied, 0 workers remain",
         "INFO ランプの読み込みに失敗しました",
         "INFO Verbindung zur Lampe unterbrochen",
+        "INFO the lamp vanished",
+        "INFO la lámpara no pudo encenderse",
     ],
 )
 def test_a_note_of_a_failure_that_no_rule_knows_is_not_harmless(matcher: Matcher, said: str) -> None:
-    assert not classify(matcher, ["INFO lamp is lit", said]).benign
-    assert classify(matcher, ["INFO lamp is lit"]).benign
+    assert not classify(matcher, ["INFO lamp started", said]).benign
+    assert classify(matcher, ["INFO lamp started"]).benign

@@ -110,6 +110,7 @@ def test_words_of_a_trouble_that_no_rule_knows_leave_it_open(matcher: Matcher, s
         "[INFO] fetch http://lamp:8000 ECONNRESET",
         "[INFO] getaddrinfo ENOTFOUND lamp",
         "[INFO] LampNotReady",
+        "[INFO] the lamp vanished",
         "[INFO] OutOfOil on lamp 0",
         "[INFO] lampErrorNoWick",
         "[INFO] lamp rc=139",
