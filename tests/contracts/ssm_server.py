@@ -17,6 +17,7 @@ from tests.loopback import Loopback, Request
 
 Json = dict[str, Any]
 STDOUT_LIMIT, STDERR_LIMIT = 24_000, 8_000
+ANSWERS_WITHIN_S = 0.25  # a look at a running command is answered so late at most; each look costs more than the command
 
 
 class SsmServer:
@@ -32,6 +33,7 @@ class SsmServer:
         self.envs: dict[str, Mapping[str, str]] = {}
         self.reset()
         self._told: dict[tuple[str, str], Json] = {}
+        self._ended: dict[tuple[str, str], threading.Event] = {}
         self._server = Loopback(self._reply, keep_alive=True, methods=["POST"])
         self.url = self._server.url
 
@@ -84,6 +86,7 @@ class SsmServer:
             "StatusDetails": "Pending", "RequestedDateTime": time.time(), "StandardOutputContent": "",
             "StandardErrorContent": "",
         }  # fmt: skip
+        self._ended[command, instance] = threading.Event()
         threading.Thread(target=self._run, args=((command, instance), body["Parameters"]), daemon=True).start()
         return 200, {"Command": {"CommandId": command, "Status": "Pending", "RequestedDateTime": time.time()}}
 
@@ -107,12 +110,15 @@ class SsmServer:
             "Status": status,
             "StatusDetails": "ExecutionTimedOut" if status == "TimedOut" else status,
         }
+        self._ended[key].set()
 
     def _get(self, body: Json) -> tuple[int, Json]:
         found = self._told.get((body["CommandId"], body["InstanceId"]))
         if found is None or self.unknown > 0:
             self.unknown -= 1
             return 400, {"__type": "InvocationDoesNotExist", "message": ""}
+        if not self.stalls.is_set():
+            self._ended[body["CommandId"], body["InstanceId"]].wait(ANSWERS_WITHIN_S)
         return 200, {k: v for k, v in found.items() if k != "RequestedDateTime"}
 
     def _list(self, body: Json) -> tuple[int, Json]:

@@ -1,9 +1,11 @@
 """The words of a container's command line: reading and changing one flag, leaving every other word as it was."""
 
 import re
+from functools import lru_cache
 
 from agent.errors import InputRejected
 
+_FLAG = re.compile(r"^--?[A-Za-z]")
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh"})
 _VALUE = re.compile(r"^(?!-)|^-\d")  # a word that is no flag, or a negative number
 _MANY = frozenset(
@@ -12,6 +14,7 @@ _MANY = frozenset(
 _ALIASES = {"tp": "tensor-parallel-size", "pp": "pipeline-parallel-size", "q": "quantization"}
 
 
+@lru_cache(maxsize=1024)  # a plan looks at the same words of a service again and again
 def canonical_name(word: str) -> str:
     """Return a flag's name without dashes, ``_`` as ``-``, short forms spelled out."""
     name = word.lstrip("-").split("=", 1)[0].replace("_", "-")
@@ -108,7 +111,7 @@ def _unread(why: str, hint: str) -> InputRejected:
 
 
 def _is_flag(word: str) -> bool:
-    return bool(re.match(r"^--?[A-Za-z]", word))
+    return _FLAG.match(word) is not None
 
 
 def _values(args: tuple[str, ...], index: int) -> int:

@@ -55,7 +55,11 @@ def plain(text: str, *, limit: int = 10_000) -> str:
         a letter. Not promised: HTML escaping (that is the template's), telling letters apart that look alike, or that
         the words are true.
     """
-    return _capped(_seen(_head(text, limit)), text, limit, one=lambda sign: sign, measure=len)
+    head = _head(text, limit)
+    shown = _seen(head)
+    if shown.isascii() and limit > 0:  # each sign is a letter of its own, and stands for itself
+        return shown if len(shown) <= limit and len(head) == len(text) else shown[: limit - 1] + _MORE
+    return _capped(shown, text, limit, one=lambda sign: sign, measure=len)
 
 
 def terminal(text: str, *, limit: int = 10_000, lines: bool = True) -> str:

@@ -30,13 +30,13 @@ class Remembered:
 
     def __init__(self, fits: Any) -> None:
         self._fits = fits
-        self._answers: dict[str, Any] = {}
+        self._answers: dict[Any, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
         asked = getattr(self._fits, name)
 
         def answer(*args: Any, **more: Any) -> Any:
-            key = repr((name, args, sorted(more.items())))
+            key = (name, args, *sorted(more.items()))
             if key not in self._answers:
                 self._answers[key] = asked(*args, **more)
             return self._answers[key]
