@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agent.failures.asked_to_end import Asked
 from agent.failures.finding import MAX_EVIDENCE_CHARS, EvidenceLine, Finding
-from agent.failures.recovered import end_of_traceback, is_calmed, is_queue, is_stopped
+from agent.failures.recovered import AT_THE_PORT, end_of_traceback, is_calmed, is_queue, is_stopped
 from agent.failures.signature import FailureClass, Phase, Proof, Role, Sighting
 from agent.failures.text.answers import Answers
 from agent.failures.text.ends import container_that_ended, ended_with_none, says_it_ended
@@ -19,6 +19,8 @@ from agent.failures.text.starts import STARTING, UP
 from agent.failures.text.streams import body_of, server_of
 from agent.failures.text.subjects import Subject, names_server, subject_of
 from agent.failures.text.words import StatusWords
+
+_TOLD = frozenset({Role.CAUSE, Role.CONSEQUENCE})
 
 SETTLED_FROM = 60
 """Harmless entries of this precedence and more say whose trouble a line is (agent/catalogue/failures/ranks.toml)."""
@@ -80,9 +82,11 @@ def harmless(
     markers = [sighting for sighting in sightings if sighting.signature.role is Role.PHASE]
     doubt = besides or loud or goes_on or any(is_queue(s.signature) and not timeline.server(s.index) for s in sightings)
     doubt = doubt or any(is_waiting(lines[s.index]) for s in survived) or any(NODE_LOST in line for line in lines)
-    over = [s.index for s in sightings if s.signature.role in {Role.CAUSE, Role.CONSEQUENCE}]
+    over = [s.index for s in sightings if s.signature.role in _TOLD]
     doubt = doubt or any("STARTUP" in lines[index] and "probe failed" in lines[index] for index in over)
     doubt = doubt or any(timeline.may_be_of_two(index, perhaps=True) for index in over)
+    ported = [s.index for s in sightings if s.signature.role in _TOLD and s.signature.failure_class in AT_THE_PORT]
+    doubt = doubt or any(timeline.marker_at(index) is Phase.UNKNOWN for index in ported)
     answers = Answers(lines, timeline)
     doubt = doubt or answers.any_refused
     doubt = doubt or timeline.last_phase in STARTING or _ends_unknown(lines, sightings)

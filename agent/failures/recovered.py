@@ -58,6 +58,9 @@ PER_REQUEST = frozenset(
 STAYS = PER_REQUEST | {FailureClass.ILLEGAL_MEMORY_ACCESS}
 """What tokens do not end: a process whose kernel failed still counts those of the seconds before, and is lost."""
 
+AT_THE_PORT = frozenset({FailureClass.PORT_NOT_LISTENING, FailureClass.STARTUP_PROBE_FAILED})
+"""What is over once requests are served at that port, also by a server whose banner is not in the text."""
+
 PORT_NOT_OPEN = ("Unhealthy", "connection refused")
 """Words of the kubelet's event of one try; other platforms report when they have given up."""
 
@@ -185,11 +188,12 @@ def standing(
 
     ``one_server`` takes the lines that no collector names for those of one server, whoever seems to write among them.
     """
-    ends = [s.index for s in sightings if _is_end(s.signature) and not _ordered_stop(s, lines, timeline)]
+    asked = Asked(sightings, lines, timeline)
+    deadly = (s for s in sightings if _is_end(s.signature) and not asked.covers(s))
+    ends = [s.index for s in deadly if not _ordered_stop(s, lines, timeline)]
     deaths = defaultdict(list)
     for index in sorted(ends):
         deaths[timeline.start(index)].append(index)
-    asked = Asked(sightings, lines, timeline)
     started = PodStarts([s.index for s in sightings if s.signature.proof is Proof.STARTED], lines, timeline)
     answers = Answers(lines, timeline)
     empty = [_mark(s) for s in sightings if s.signature.proof is Proof.QUEUE_EMPTY]
@@ -340,7 +344,9 @@ def _over(sighting: Sighting, timeline: Timeline, deaths: _Ends, queues: Queues 
     if queues is not None and several:
         return False
     began = timeline.phase_at(sighting.index)
-    return began in STARTING - {Phase.CONFIG} or (Phase.SERVING in {entry.phase, began} and below == len(ends))
+    at_the_port = began is Phase.UNKNOWN and entry.failure_class in AT_THE_PORT  # no banner tells when it began
+    passed = at_the_port or Phase.SERVING in {entry.phase, began}
+    return began in STARTING - {Phase.CONFIG} or (passed and below == len(ends))
 
 
 def got_past(sighting: Sighting, lines: Sequence[str], timeline: Timeline) -> bool:

@@ -9,7 +9,7 @@ from agent.failures.first_cause import judge
 from agent.failures.match.index import Compiled, Index, compile_entry
 from agent.failures.signature import TROUBLE, FailureClass, Proof, Role, Sighting, Signature
 from agent.failures.text.client_text import without_client_words, without_prompts
-from agent.failures.text.log_text import clean, split_lines, unwrapped
+from agent.failures.text.log_text import clean, rejoined, split_lines, unwrapped
 from agent.failures.text.no_evidence import without_arguments
 from agent.failures.text.relayed import unrelayed
 from agent.failures.text.words import StatusWords, Words
@@ -101,11 +101,13 @@ class Matcher:
     ) -> Finding:
         lines = [without_client_words(line) for line in without_prompts(unrelayed(split_lines(text)))]
         finding = self._judged(lines, whole_log, platform, servers)
-        if finding.class_ is not FailureClass.UNKNOWN or len(lines) > MOST_WRAPPED:
+        if len(lines) > MOST_WRAPPED or not (finding.class_ is FailureClass.UNKNOWN or _is_doubtful(finding)):
             return finding
-        whole = unwrapped(lines)
-        again = finding if whole == lines else self._judged(whole, whole_log, platform, servers)
-        return finding if again.benign or again.hint or again.consequence else again
+        for whole in (unwrapped(lines), rejoined(lines)):
+            again = finding if whole == lines else self._judged(whole, whole_log, platform, servers)
+            if not (again.class_ is FailureClass.UNKNOWN or again.benign or again.hint or again.consequence):
+                return again
+        return finding
 
     def _judged(
         self,
@@ -123,6 +125,11 @@ class Matcher:
         found = [(at, one) for at, one in found if fits[one.entry.id] and _has_context(one, lines, at)]
         sightings = [_sighting(index, compiled) for index, compiled in found]
         return judge(lines, sightings, self._words, whole_log=whole_log, platform=platform, servers=servers or ())
+
+
+def _is_doubtful(finding: Finding) -> bool:
+    """Whether a text is harmless by the word of one line alone, whose end may stand in the next."""
+    return finding.benign and not finding.certain
 
 
 def compile_catalogue(entries: Iterable[Signature], words: Iterable[Words] = ()) -> Matcher:

@@ -60,6 +60,14 @@ _MODEL_CODE = _Work(
     class_=FailureClass.UNSUPPORTED_ARCHITECTURE,
     fixes=("upgrade_version", "none_code_bug", "change_model_or_quantization"),
 )
+_LOADER = _Work(
+    files=("model_loader/", "safetensors/"),
+    functions=("safetensors_weights_iterator", "pt_weights_iterator", "safe_open"),
+    class_=FailureClass.WEIGHTS_UNREADABLE,
+    fixes=("redownload_weights", "fix_mount_permissions"),
+)
+_HAS_WEIGHTS = frozenset({"_initialize_kv_caches", "get_kv_cache_configs", "determine_available_memory", "profile_run"})
+"""What an engine does once its weights are loaded, whichever file helps it."""
 _WORK = (
     _Work(
         files=("jinja2/",),
@@ -68,12 +76,7 @@ _WORK = (
         fixes=("set_flag chat_template", "upgrade_version", "none_client_side"),
     ),
     _QUANTISATION,
-    _Work(
-        files=("model_loader/", "safetensors/"),
-        functions=("safetensors_weights_iterator", "pt_weights_iterator", "safe_open"),
-        class_=FailureClass.WEIGHTS_UNREADABLE,
-        fixes=("redownload_weights", "fix_mount_permissions"),
-    ),
+    _LOADER,
     _Work(
         files=("sentencepiece/",),
         class_=FailureClass.WEIGHTS_UNREADABLE,
@@ -120,6 +123,8 @@ def frames(case: RuleInput) -> Ruling:
     if starting and calls and (_CONNECTOR.holds(*calls[-1]) or _makes_loader(*calls[-1])) and case.has(*_REFUSES):
         return Ruling(class_=_CONNECTOR.class_, fixes=_CONNECTOR.fixes)
     work = _innermost(calls)
+    if work is _LOADER and not _HAS_WEIGHTS.isdisjoint(function for _, function in calls):
+        work = None
     if work is _MODEL_CODE and case.phase is Phase.SERVING:
         work = None
     if work is None and starting and calls and (flag := _FLAG.search(case.line)):

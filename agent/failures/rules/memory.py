@@ -93,6 +93,8 @@ def gpu_oom(case: RuleInput) -> Ruling:
 def _without_a_phase(case: RuleInput) -> Ruling:
     if case.mentions("private pools", *_FORWARD):  # CUDA graphs stand, or a layer computes: the weights are loaded
         return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
+    if case.mentions("shardcannotstart"):  # TGI warms up only once its shards have their weights
+        return Ruling(fixes=LOADING_FIXES)
     tried = case.gib("tried")
     if tried is not None and tried >= 1.0:
         return Ruling(class_=FailureClass.GPU_OOM_PROFILE, fixes=PROFILE_FIXES)

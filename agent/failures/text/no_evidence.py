@@ -22,6 +22,9 @@ BETWEEN_LINES = 4
 INTERRUPT = "KeyboardInterrupt"
 """What Python raises where somebody interrupts a program: nothing had failed in it."""
 
+UNRAISABLE = "Exception ignored in"
+"""How Python announces what a destructor or an exit handler raised: it goes on, for nobody could handle it."""
+
 DUMP = "[dump_input.py:"
 """The place of each line in which a dying engine writes down its settings and its input."""
 
@@ -215,11 +218,14 @@ def is_mild(lines: Sequence[str], index: int) -> bool:
 def is_handled(lines: Sequence[str], index: int) -> bool:
     """Whether the traceback that the line ends, or stands in, is printed by a warning that says how it goes on.
 
-    The warning stands directly above it and is of the same process. vLLM's logger writes the head of its record before
-    every line of it: below such a warning, a traceback without that head is another's. Of other loggers' warnings
-    nothing tells a traceback of theirs from one that ended the process: the server must write on below it.
+    The warning stands directly above it and is of the same process, or Python says itself that it ignores what follows.
+    vLLM's logger writes the head of its record before every line of it: below such a warning, a traceback without that
+    head is another's. Of other loggers' warnings nothing tells a traceback of theirs from one that ended the process:
+    the server must write on below it.
     """
     head = None if _RAISED.search(lines[index]) else _head(lines, index)
+    if head is not None and UNRAISABLE in lines[head]:
+        return True
     if head is None or not (is_warning(lines[head]) and GOES_ON.search(lines[head])):
         return False
     return bool(_writer(lines[index])[-1]) or _goes_on(lines, index)

@@ -11,7 +11,7 @@ from agent.failures.text.phases import Timeline
 from agent.failures.text.starts import any_between
 from agent.failures.text.streams import pods_of
 
-BEFORE_A_NODE = ("FailedScheduling", "TriggerScaleUp", "TriggeredScaleUp")
+BEFORE_A_NODE = ("FailedScheduling", "TriggerScaleUp", "TriggeredScaleUp", " nodes are available: ")
 BEFORE_A_START = (
     "FailedAttachVolume",
     "FailedMount",
@@ -47,9 +47,12 @@ _GAVE_UP = "was not started"
 _AGE = r"(?:\d{1,6}[ywdhms]){1,3}"
 _LAST_SEEN = re.compile(
     rf"(?:^|\s)(?P<listed>{_AGE})(?: \(x\d{{1,9}} over {_AGE}\))?\s{{1,20}}(?:Normal|Warning)\s"
-    rf"|\b(?:Normal|Warning)\s{{1,20}}\w{{1,60}}\s{{1,20}}(?P<described>{_AGE})[\s(]"
+    rf"|(?:\b(?:Normal|Warning)\s{{1,20}}|^)\w{{1,60}}\s{{1,20}}(?P<described>{_AGE})[\s(]"
 )
-"""``kubectl get events`` writes the age first, ``kubectl describe`` behind the reason; that shows one object alone."""
+"""``kubectl get events`` writes the age first, ``kubectl describe`` behind the reason; that shows one object alone.
+
+The first line of what was copied may be cut within its reason.
+"""
 _PART = re.compile(r"(\d+)([ywdhms])")
 _SECONDS = {"y": 31_536_000, "w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1}
 _NO_AGE = -1
@@ -186,7 +189,14 @@ class PodStarts:
     def _has(self, key: tuple[str, str | int, bool], index: int, age: int | None) -> bool:
         at, least = self._found.get(key, ([], []))
         below = bisect_right(at, index)
+        if age is not None and any(self._age(above) < age for above in at[:below]):
+            return True
         return below < len(at) and least[below] <= (_OLDEST if age is None else age)
+
+    def _age(self, index: int) -> int:
+        """How long ago an event was seen last; without an age nobody knows that it came later than another."""
+        age = _age_of(self._lines[index])[0]
+        return _OLDEST if age is None else age
 
     def _block(self, index: int) -> int:
         """How many lists of events begin above the line: each that ``kubectl describe`` shows is of another pod."""

@@ -350,3 +350,53 @@ def test_twice_the_lines_cost_twice_the_work(matcher: Matcher, storm: str) -> No
     once, twice = calls(1000), calls(2000)
     assert twice < 2.4 * once
     assert twice < 2000 * MOST_CALLS_A_LINE
+
+
+OLLAMA_SERVES = '[GIN] 2031/05/06 - 07:08:18 | 200 |  8.131455301s |  10.0.0.9 | POST     "/api/chat"'
+
+
+@pytest.mark.parametrize(
+    ("said", "class_"),
+    [
+        ("Error: listen tcp 0.0.0.0:11434: bind: address already in use", "port_not_listening"),
+        ("Probe of StartUp failed with status code: 1", "startup_probe_failed"),
+    ],
+)
+def test_what_was_seen_at_a_port_is_over_once_requests_are_served_there(
+    matcher: Matcher, said: str, class_: str
+) -> None:
+    """Also by a server that prints no banner; who holds the port, or what a probe missed, is no certainty."""
+    assert classify(matcher, said).class_ == class_
+    found = classify(matcher, f"{said}\n{OLLAMA_SERVES}")
+    assert (found.class_, found.certain) == ("benign", False)
+    ended = "Container lamp was terminated with exit code '1' and reason 'ProcessExited'"
+    assert not classify(matcher, f"{said}\n{ended}\n{OLLAMA_SERVES}").benign
+
+
+def test_what_python_ignores_is_no_failure_and_hides_none(matcher: Matcher) -> None:
+    results = "Prompt: 'The lamp is', Generated text: ' lit'"
+    ignored = [
+        "Exception ignored in: <function Lamp.__del__ at 0x7f930d38e8c0>",
+        "Traceback (most recent call last):",
+        '  File "/srv/lamp.py", line 59, in __del__',
+        "TypeError: 'NoneType' object is not callable",
+    ]
+    assert classify(matcher, "\n".join([results, *ignored])).benign
+    assert not classify(matcher, "\n".join([results, *ignored[1:]])).benign
+    assert not classify(matcher, "\n".join([*ignored, OOM])).benign
+    assert not classify(matcher, "\n".join([*ignored[1:], *ignored])).benign
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["Error code: 400 - {'error': {'message': 'This model's maximum context ", "length is 8192 tokens. However, you asked for more'"],
+        ["Error code: 400 - {'error': {'message': 'This model's maximum", " context length is 8192 tokens. However, you asked for more'"],
+        ["BadRequestError: Error code: 400 - {'error': {'message': 'This model's maximum conte", "xt length is 8192 tokens. However, you asked for more'"],
+    ],
+    ids=["behind a blank", "before a blank", "within a word"],
+)  # fmt: skip
+def test_a_refusal_that_a_terminal_broke_over_two_lines_says_what_it_says_in_one(
+    matcher: Matcher, lines: list[str]
+) -> None:
+    assert classify(matcher, "\n".join(lines)).class_ == "context_length_exceeded"

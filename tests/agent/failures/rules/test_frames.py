@@ -25,6 +25,7 @@ def traceback(*frames: tuple[str, str], end: str) -> str:
         ((CORE, LOAD, MODEL, ("torch/nn/modules/module.py", "__getattr__")), "unsupported_architecture"),
         ((CORE, ("quantization/lamp.py", "apply"), MODEL), "unsupported_architecture"),
         ((CORE, LOAD), "weights_unreadable"),
+        ((CORE, ("vllm/v1/core/kv_cache_utils.py", "get_kv_cache_configs"), LOAD), "engine_dead"),
         ((CORE, ("transformers/configuration_utils.py", "from_dict")), "unsupported_architecture"),
         ((CORE, ("vllm/lora/lamp.py", "load")), "unsupported_architecture"),
         ((CORE, ("vllm/distributed/parallel_state.py", "init_distributed_environment")), "nccl_failure"),
@@ -38,7 +39,7 @@ def traceback(*frames: tuple[str, str], end: str) -> str:
         ((), "unknown"),
     ],
     ids=[
-        "template", "quantisation", "model code", "model code inside quantisation", "loading", "transformers", "adapters", "ranks",
+        "template", "quantisation", "model code", "model code inside quantisation", "loading", "a loader's file, once all is loaded", "transformers", "adapters", "ranks",
         "tokenizer", "serving", "settings", "arguments", "called by settings", "worker", "somebody's code", "none",
     ],
 )  # fmt: skip

@@ -24,13 +24,30 @@ def test_what_a_pod_waited_for_is_over_once_a_container_of_it_starts(matcher: Ma
     given = "Normal  Scheduled  37s  default-scheduler  Successfully assigned llm/lamp-5f7c9d8b64-x4l8z to node-1"
     assert (told(waits, given) == "benign") is ("FailedScheduling" in waits)
     assert told(waits, given, given.replace("x4l8z", "x4l8q")) == told(waits)
-    assert told(RUNS, waits) == told(waits) != "benign"
+    assert told(RUNS.replace("37s", "5m"), waits) == told(waits) != "benign"
+    assert told(RUNS, waits) == "benign"  # the ages say which was first
     assert told(f"pod/lamp-0 {waits}", f"pod/lamp-1 {RUNS}") == told(waits)
     assert told(waits, RUNS, "OSError: [Errno 13] Permission denied: '/models/lamp'", RUNS) == "weights_unreadable"
 
 
 NO_CARD = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 TO_NODE = "Successfully assigned default/{} to node-1"
+UNBOUND = "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+
+
+def test_an_event_is_placed_by_its_age_and_known_with_its_reason_cut(matcher: Matcher) -> None:
+    """Whoever copies events cuts the first; the autoscaler's stands below that of the node that the pod got since."""
+    events = [
+        f"edScheduling   5m21s (x2 over 5m21s)  default-scheduler   {UNBOUND}",
+        f"  Normal   Scheduled          5m21s  default-scheduler   {TO_NODE.format('lamp')}",
+        "  Normal   NotTriggerScaleUp  7m10s  cluster-autoscaler  pod didn't trigger scale-up: 1 pod has unbound immediate PersistentVolumeClaims",
+    ]
+    found = matcher.classify("\n".join(events), whole_log=True, platform="kubernetes")
+    assert (found.class_, found.certain) == ("benign", False)
+    without = "\n".join([events[0], events[2]])
+    assert matcher.classify(without, whole_log=True, platform="kubernetes").class_ != "benign"
+
+
 DESCRIBED = [
     f"  Warning  FailedScheduling  {{}}  default-scheduler  {NO_CARD}",
     f"  Normal   Scheduled         9m   default-scheduler  {TO_NODE.format('vllm-0')}",
