@@ -15,7 +15,7 @@ from tests import kube, rigs
 from tests import pubsub_emulator as pubsub
 from tests.counts import tries
 from tests.outside import absent
-from tests.scheduling import FilesAndGroups, order
+from tests.scheduling import FilesAndGroups, arranged
 from tests.temporary import in_memory
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test asks the model hub; those that need one start their own
@@ -110,7 +110,7 @@ def pytest_collection_modifyitems(config, items):
         items[:] = rigs.sample_of_tables(items)
         config.stash[LEFT] = Counter({rigs.CASES: collected - len(items)})
     if config.getoption("loadgroup", default=False):
-        items.sort(key=order)
+        items[:] = arranged(items)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests import rigs
-from tests.scheduling import FilesAndGroups
+from tests.scheduling import FilesAndGroups, arranged
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,6 +40,21 @@ def test_a_test_of_a_group_is_known_by_it_to_the_workers(request: pytest.Fixture
 def test_a_file_of_short_tests_is_one_piece_of_work_and_a_long_test_is_one_alone(test: str, piece: str) -> None:
     """A group stays whole, whichever file its tests stand in."""
     assert FilesAndGroups._split_scope(FilesAndGroups.__new__(FilesAndGroups), test) == piece
+
+
+def test_groups_begin_and_what_computes_takes_turns_with_what_waits() -> None:
+    """Long ones before short ones; a file of short tests stays together, and nothing is lost."""
+
+    def item(nodeid: str, *, slow: bool = False, group: str = "") -> Any:
+        marks = {"slow": slow or None, "xdist_group": SimpleNamespace(args=(group,)) if group else None}
+        return SimpleNamespace(nodeid=nodeid, get_closest_marker=marks.get)
+
+    short = [item(f"tests/agent/{name}.py::test_{n}") for name in "ab" for n in range(2)]
+    journeys = [item(f"tests/journeys/a.py::test_{n}", slow=n == 2) for n in range(3)]
+    lives = item("tests/simulation/a.py::test_lives", slow=True)
+    groups = [item("tests/agent/c.py::test", group="writer"), item("tests/journeys/k.py::test", group="kube")]
+    found = arranged([*short, groups[0], *journeys, groups[1], lives])
+    assert found == [*groups[::-1], lives, journeys[2], *short[:2], journeys[0], *short[2:], journeys[1]]
 
 
 @pytest.mark.parametrize("rig", rigs.RIGS)

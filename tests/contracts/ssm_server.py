@@ -17,7 +17,8 @@ from tests.loopback import Loopback, Request
 
 Json = dict[str, Any]
 STDOUT_LIMIT, STDERR_LIMIT = 24_000, 8_000
-ANSWERS_WITHIN_S = 0.25  # a look at a running command is answered so late at most; each look costs more than the command
+ANSWERS_WITHIN_S = 0.25
+"""A look at a running command is answered so late at most: each look costs more than the command."""
 
 
 class SsmServer:
