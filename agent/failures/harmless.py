@@ -117,11 +117,15 @@ def _notes_work(lines: Sequence[str], sightings: Sequence[Sighting], words: Stat
     known = {s.index for s in sightings if s.signature.role is not Role.HINT}
     last: dict[str, int] = {server_of(line): at for at, line in enumerate(lines) if line.strip()}
     return all(
-        at in known
-        or _is_no_news(body_of(lines[at]))
-        or any(map(words.acts, map(body_of, last_entry(lines[: at + 1]))))
+        at in known or _is_no_news(body_of(lines[at])) or _is_work(last_entry(lines[: at + 1]), words)
         for at in last.values()
     )
+
+
+def _is_work(entry: Sequence[str], words: StatusWords) -> bool:
+    """Whether an entry tells of ordinary work, and not of an end or a try that may be out of order."""
+    said = [body_of(line) for line in entry]
+    return any(map(words.acts, said)) and not any(map(words.unsettled, said))
 
 
 def _notes_a_failure(lines: Sequence[str], sightings: Sequence[Sighting], words: StatusWords) -> bool:
@@ -136,7 +140,7 @@ def _notes_a_failure(lines: Sequence[str], sightings: Sequence[Sighting], words:
 
 
 def _is_no_news(line: str) -> bool:
-    return is_mild_of_vllm(line) or says_it_passed(line) or counts_none(line)
+    return is_mild_of_vllm(line) or GOES_ON.search(line) is not None or counts_none(line)
 
 
 def _unspoken(timeline: Timeline, *, goes_on: bool) -> str:

@@ -53,7 +53,7 @@ _NOTE = re.compile(
     r"|(?i:level|lvl|severity|levelname)[\"']?\s?[=:]\s?[\"']?(?:info|debug|trace)\b"
 )
 _NOTE_WORD = re.compile(r"(?:^|\s)[ID]\d|INFO|DEBUG|TRACE|NOTICE|LOG:  |info|debug|trace|notice")
-_FIELD = re.compile(r"[A-Za-z_][\w.@-]{0,60}: ")
+_FIELD = re.compile(r"(?!(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL): )[A-Za-z_][\w.@-]{0,60}: ")
 _NOTED = re.compile(r"(?:level|lvl|severity|levelname): (?:info|debug|trace|notice)\s*$", re.IGNORECASE)
 """A field of a structured record, as it is written below its message, and the level among them."""
 _SMALL_NOTE = re.compile(

@@ -29,7 +29,9 @@ class Says(StrEnum):
     WRONG = "wrong"
     """Something went wrong; programs that are up write it of what they go on without."""
     DOUBTFUL = "doubtful"
-    """An end, a wait or a try, in order or not."""
+    """An end or a try, in order or not."""
+    WAITS = "waits"
+    """A start that waits for somebody else's."""
     HARMLESS = "harmless"
     """The words of a trouble in a sentence that tells of none."""
 
@@ -127,6 +129,7 @@ class StatusWords:
         self._down = _compiled(said[Says.DOWN])
         self._wrong = _compiled(said[Says.WRONG] + said[Says.DOWN])
         self._doubtful = _compiled(said[Says.DOUBTFUL])
+        self._waits = _compiled(said[Says.WAITS])
         self._harmless = _compiled(said[Says.HARMLESS])
         loose = [pattern.replace(r"\s", r"[\s_]?").replace(r"\b", "") for pattern in said[Says.DOWN]]
         self._may_be_down = re2.compile(f"(?i)(?:{'|'.join(loose)})[^\\n]*".encode(), _OPTIONS) if loose else None
@@ -169,7 +172,11 @@ class StatusWords:
 
     def troubled(self, line: str) -> bool:
         """Whether a line may speak of any trouble, even an end, a wait or a try that may be in order."""
-        return self._doubtful.search(_apart(line)) is not None or self.wrong(line)
+        return self._waits.search(_apart(line)) is not None or self.unsettled(line)
+
+    def unsettled(self, line: str) -> bool:
+        """Whether a line says that something went wrong, or tells of an end or a try, and not that it was in order."""
+        return self.wrong(line) or (self._doubtful.search(_apart(line)) is not None and not self.up(line))
 
     def may_be_down(self, lines: Sequence[str]) -> Iterator[int]:
         """Yield the positions of the lines that may say that somebody is down, in order."""

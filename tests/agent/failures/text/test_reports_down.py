@@ -106,6 +106,9 @@ def test_the_level_of_a_structured_record_is_that_of_its_message_and_fields(matc
         "INFO ランプの読み込みに失敗しました",
         "INFO Verbindung zur Lampe unterbrochen",
         "INFO the lamp vanished",
+        "INFO lamp 3 terminated with stream closed",
+        "INFO lamps switched from RUNNING to RESTARTING",
+        "INFO watch: lamp 3 went from PASS to FAIL",
         "INFO la lámpara no pudo encenderse",
     ],
 )
