@@ -159,16 +159,16 @@ them, not with certainty: rules that left such lines out called dead servers har
 person reports in the same words. Left out are rule files and help texts alone, and a log in which one names a failure
 is `unknown`.
 
-Still answered wrong: an engine that did not wake from its sleep and served again, a controller's notes in JSON, a table
-of a benchmark, a parser that only the quoted source names, a test script's list of steps, a journal of a server that
-found no device and went on without, an app whose last line has no level and does not say that it is up, a tool that
-says it will try again and never does, a failure that a launcher passes on in one line as its own note, a start that a log cuts into one that serves, one that
-says what its draft model does not support and ends without a word. Of an exhausted card without a word of its phase
-the class is a guess; that a lower share is tried first was right for 14 of 17, and where PyTorch holds all of it but
-half a GiB a smaller model is tried first now. Where no event says that the pod was
-told to end, or that one start is meant, a text with a failed probe still reads as a failure. A
-shutdown of the node reads as capacity taken back. That a rank's coordinator is gone proves nothing by itself and is
-`unknown`. For false alarms some 1,800 more logs were read, without labels.
+Still answered wrong: an engine that did not wake from its sleep and served again, a controller's notes in JSON, a
+table of a benchmark, a parser that only the quoted source names, a test script's list of steps, a journal of a server
+that found no device and went on without, an app whose last line has no level and does not say that it is up, a tool
+that says it will try again and never does, a failure that a launcher passes on in one line as its own note, a start
+that a log cuts into one that serves, one that says what its draft model does not support and ends without a word. Of
+an exhausted card without a word of its phase the class is a guess; that a lower share is tried first was right for 14
+of 17, and where PyTorch holds all of it but half a GiB a smaller model is tried first now. Where no event says that
+the pod was told to end, or that one start is meant, a text with a failed probe still reads as a failure. A shutdown
+of the node reads as capacity taken back. That a rank's coordinator is gone proves nothing by itself and is `unknown`.
+For false alarms some 1,800 more logs were read, without labels.
 
 Of other services, 62 ordinary logs (gateways, embeddings and web servers, databases, Ray's workers, containers of two
 compose files) and 12 that show a failure were labelled before the run: the first run called 30 of the 62 harmless, 24
