@@ -8,8 +8,9 @@ from agent.failures.recovered import AT_THE_PORT, end_of_traceback, is_calmed, i
 from agent.failures.signature import FailureClass, Phase, Proof, Role, Sighting
 from agent.failures.text.answers import Answers
 from agent.failures.text.ends import container_that_ended, ended_with_none, says_it_ended
-from agent.failures.text.log_text import is_bare, is_mild_of_vllm, last_entry, notes_of, only_info, warns_of_failure
+from agent.failures.text.log_text import is_bare, warns_of_failure
 from agent.failures.text.no_evidence import GOES_ON, counts_none, says_it_passed
+from agent.failures.text.notes import is_mild_of_vllm, last_entry, notes_of, only_info
 from agent.failures.text.phases import Timeline
 from agent.failures.text.pod_starts import NODE_LOST, is_waiting
 from agent.failures.text.queues import Queues

@@ -13,7 +13,6 @@ from agent.failures.text.log_text import (
     is_warning,
     looks_like_failure,
     most_informative_lines,
-    only_info,
     records_of,
     split_lines,
     unwrapped,
@@ -96,16 +95,6 @@ def test_notes_and_source_lines_are_no_failure_candidates(line: str) -> None:
 )
 def test_an_alarm_is_a_line_that_calls_itself_an_error_and_no_line_inside_a_traceback(line: str, alarm: bool) -> None:
     assert is_error_line(line) is alarm
-
-
-@pytest.mark.parametrize(
-    "said", ['  File "/srv/lamp.py", line 3, in light', "Traceback (most recent call last):", "    light(lamp)"]
-)
-def test_a_traceback_that_somebody_logs_as_notes_is_no_mere_note(said: str) -> None:
-    """TorchServe and launchers pass on what a worker prints as notes of their own; the exception may be cut off."""
-    notes = [f"INFO worker - {said}", 'INFO worker -   File "/srv/lamp.py", line 4, in burn']
-    assert only_info(notes) is False
-    assert only_info(["INFO worker - lamp is lit", "INFO worker - lamp burns"]) is True
 
 
 def test_a_number_that_is_set_to_another_failed_nothing() -> None:

@@ -1,0 +1,33 @@
+"""Notes: what says of itself that nothing is wrong, line by line and record by record."""
+
+import pytest
+
+from agent.failures.text.entry_text import log_lines
+from agent.failures.text.notes import is_mild_of_vllm, last_entry, notes_of, only_info
+
+RECORD = '{"level":"info","msg":"the lamp is lit","ts":1}'
+
+
+@pytest.mark.parametrize(
+    "said", ['  File "/srv/lamp.py", line 3, in light', "Traceback (most recent call last):", "    light(lamp)"]
+)
+def test_a_traceback_that_somebody_logs_as_notes_is_no_mere_note(said: str) -> None:
+    """TorchServe and launchers pass on what a worker prints as notes of their own; the exception may be cut off."""
+    notes = [f"INFO worker - {said}", 'INFO worker -   File "/srv/lamp.py", line 4, in burn']
+    assert only_info(notes) is False
+    assert only_info(["INFO worker - lamp is lit", "INFO worker - lamp burns"]) is True
+
+
+def test_the_fields_of_a_record_are_of_the_level_that_stands_among_them() -> None:
+    lines = log_lines(f"{RECORD}\n{RECORD.replace('info', 'error')}")
+    assert notes_of(lines) == {0, 1, 2}
+    assert only_info(lines[:3])
+    assert not only_info(lines)
+    assert last_entry(lines) == lines[3:]
+    assert last_entry(["INFO: the lamp is lit"]) == ["INFO: the lamp is lit"]
+
+
+def test_a_note_of_vllm_has_its_date_and_its_place() -> None:
+    assert is_mild_of_vllm("(APIServer pid=1) INFO 05-06 07:08:09 [lamp.py:3] lit")
+    assert not is_mild_of_vllm("(APIServer pid=1) ERROR 05-06 07:08:09 [lamp.py:3] dark")
+    assert not is_mild_of_vllm("INFO lit")
