@@ -9,8 +9,9 @@ from agent.failures.first_cause import judge
 from agent.failures.match.index import Compiled, Index, compile_entry
 from agent.failures.signature import TROUBLE, FailureClass, Proof, Role, Sighting, Signature
 from agent.failures.text.client_text import without_client_words, without_prompts
-from agent.failures.text.log_text import clean, rejoined, split_lines, unwrapped
+from agent.failures.text.log_text import clean, split_lines, unwrapped
 from agent.failures.text.no_evidence import without_arguments
+from agent.failures.text.rejoined import rejoined
 from agent.failures.text.relayed import unrelayed
 from agent.failures.text.words import StatusWords, Words
 

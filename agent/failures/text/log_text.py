@@ -115,10 +115,6 @@ _LOGGER_HEAD = re.compile(
 _RAISED = re.compile(r"(?:\w{1,60}\.){0,6}\w{0,60}(?:Error|Exception): ")
 _SOURCE = re.compile(r"\s+(?:raise|return|await)\b")
 _CONTINUED = re.compile(r"$|\s|File \"|[\^~|]+\s*$|During handling of the above|The above exception was")
-NARROWEST = 60
-"""Characters of the narrowest terminal that breaks a line."""
-_WITHIN = re.compile(r"[\w,-] ?$")
-_REST_OF_WORD = re.compile(r" ?(?!(?:raise|return|await|assert|from|import|with) )[a-z]{1,20}[ ,.:;'\")]")
 _BROKEN_OFF = re.compile(r"\w{2,40} [\w./:()-]{1,60},?\s*$")
 _IN_A_SENTENCE = re.compile(r" {0,2}(?!raise |return |await |assert |from |import |with )[a-z]{2,20} [\w(]")
 TRACEBACK = "Traceback (most recent call last)"
@@ -151,20 +147,6 @@ def unwrapped(lines: Sequence[str]) -> list[str]:
         broken = _BROKEN_OFF.search(lines[index - 1]) and _IN_A_SENTENCE.match(whole[index])
         if broken and len(whole[at]) < MAX_LINE_CHARS:
             whole[at], whole[index] = f"{whole[at].rstrip()} {whole[index].strip()}", ""
-        else:
-            at = index
-    return whole
-
-
-def rejoined(lines: Sequence[str]) -> list[str]:
-    """The lines, where one that a terminal broke at its width, also within a word, stands whole again."""
-    whole = list(lines)
-    at = 0
-    for index in range(1, len(whole)):
-        above = lines[index - 1]
-        broken = len(above) >= NARROWEST and _WITHIN.search(above) and _REST_OF_WORD.match(lines[index])
-        if broken and len(whole[at]) < MAX_LINE_CHARS:
-            whole[at], whole[index] = whole[at] + whole[index], ""
         else:
             at = index
     return whole

@@ -387,16 +387,14 @@ def test_what_python_ignores_is_no_failure_and_hides_none(matcher: Matcher) -> N
     assert not classify(matcher, "\n".join([*ignored[1:], *ignored])).benign
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["Error code: 400 - {'error': {'message': 'This model's maximum context ", "length is 8192 tokens. However, you asked for more'"],
-        ["Error code: 400 - {'error': {'message': 'This model's maximum", " context length is 8192 tokens. However, you asked for more'"],
-        ["BadRequestError: Error code: 400 - {'error': {'message': 'This model's maximum conte", "xt length is 8192 tokens. However, you asked for more'"],
-    ],
-    ids=["behind a blank", "before a blank", "within a word"],
-)  # fmt: skip
-def test_a_refusal_that_a_terminal_broke_over_two_lines_says_what_it_says_in_one(
-    matcher: Matcher, lines: list[str]
-) -> None:
-    assert classify(matcher, "\n".join(lines)).class_ == "context_length_exceeded"
+def test_a_note_that_tells_of_want_is_not_harmless_by_itself(matcher: Matcher) -> None:
+    notes = [
+        "INFO scheduler: request dropped, the lamps are saturated",
+        "WARN gateway: request shed, priority band 0 over limit",
+        "WARN init: only 1 of 2 lamps joined",
+        "WARN quota: budget used up, lamps capped at 0",
+        "INFO start: deadline passed, the lamp is still cold",
+        "WARN start: took longer than allowed",
+        "INFO engine: hit memory ceiling, shrinking batch to 0",
+    ]
+    assert [note for note in notes if classify(matcher, f"2031-05-06 07:08:09 {note}").benign] == []
