@@ -18,7 +18,7 @@ _SPARSE_BLOCK_TOKENS = 64
 """The one block of the indexer's kernels: vllm/v1/attention/backends/mla/indexer.py of 0.21.0, read 2026-11-23."""
 
 _LATENT_STEP, _LATENT_STEP_OF_PAIRS = 64, 128
-_LATENT_PAIRS_FROM = (0, 27)
+_LATENT_PAIRS_FROM, _STEPS_AS_GIVEN_FROM = (0, 27), (0, 20)
 
 _INDEXERS_EVERYWHERE = (0, 23, 0)
 _SPARSE_FP8_BYTES = 656
@@ -332,9 +332,10 @@ def _mamba_aligned(caches: tuple[LayerCache, ...], rules: VersionRules) -> tuple
 
     They grow in steps of their kernel's 16 tokens, latent ones of 64 and later 128; from 0.20 to then some kernels of
     theirs take smaller steps. Kimi Linear over two cards has blocks of 960 for its 75,840 tokens (vLLM issue 28228).
+    From 0.20 on a given block size is the least step: with 128, Qwen 3.6 35B-A3B has blocks of 1,152 tokens, not 1,056.
 
-    Source: vllm/model_executor/models/config.py of 0.12.0 and 0.19.0, vllm/platforms/interface.py of 0.22.0, 0.26.0,
-    0.27.0, 0.30.0 and 0.32.0, read 2026-11-26.
+    Source: vllm/model_executor/models/config.py of 0.12.0 to 0.19.0, vllm/platforms/interface.py of 0.20.0 to 0.33.0
+    (_align_hybrid_block_size), read 2026-11-27.
     """
     latent = _LATENT_STEP_OF_PAIRS if rules.numbers >= _LATENT_PAIRS_FROM else _LATENT_STEP
     states = [cache.page_bytes for cache in caches if cache.kind is AttentionKind.RECURRENT]
@@ -345,6 +346,8 @@ def _mamba_aligned(caches: tuple[LayerCache, ...], rules: VersionRules) -> tuple
         if cache.kind is not AttentionKind.RECURRENT:
             per_token = cache.page_bytes // cache.block_tokens
             step = latent if cache.kind is AttentionKind.LATENT else BLOCK_TOKENS
+            if rules.numbers >= _STEPS_AS_GIVEN_FROM:
+                step = max(step, cache.block_tokens)
             block = max(cache.block_tokens, step * ceil(max(states) / (step * per_token)))
             aligned.append(replace(cache, block_tokens=block, page_bytes=block * per_token))
     page = max((cache.page_bytes for cache in aligned), default=max(states))

@@ -232,6 +232,15 @@ def test_cross_attention_before_the_next_engine_is_cannot_tell(ask, vllm):
     assert ask("openai/whisper-small", "nvidia-h100-80gb", vllm=vllm).fits is None
 
 
+@pytest.mark.parametrize(("version", "tokens"), [("0.19.0", 1056), ("0.20.0", 1152), ("0.29.0", 1152)])
+def test_blocks_beside_recurrent_states_grow_in_steps_of_a_given_size(ask, version, tokens):
+    """Recorded: 207,842 tokens of 32,768 are 222 of 35 blocks, of 1,152 tokens each (0.29.0)."""
+    report = ask(
+        "nvidia/Qwen3.6-35B-A3B-NVFP4", "nvidia-rtx-5090", "--block-size 128 --max-model-len 32768", vllm=version
+    )
+    assert report.kv_block_tokens == tokens
+
+
 @pytest.mark.parametrize(("version", "tokens"), [("0.12.0", 960), ("0.30.0", 1024)])
 def test_latent_blocks_beside_recurrent_states_grow_in_wider_steps(ask, version, tokens):
     """Recorded: 75,840 tokens are 79 blocks of 960 for each of four groups (vLLM issue 28228, two cards)."""

@@ -182,7 +182,7 @@ def test_an_amd_card_is_sized_by_the_same_worker(ask):
 
 
 @pytest.mark.parametrize(
-    ("version", "sorts"), [("0.13.0", True), ("0.14.1", True), ("0.15.1", True), ("0.17.1", False)]
+    ("version", "sorts"), [("0.13.0", True), ("0.14.1", True), ("0.15.1", True), ("0.16.0", True), ("0.17.1", False)]
 )
 def test_the_sampler_sorts_in_pytorch_until_the_triton_one(ask, version, sorts):
     """FlashInfer is opt-in, and apply_top_k_top_p sorts: 33 bytes for each of 1,024 rows of 200,064 logits."""
