@@ -289,6 +289,16 @@ def test_graphs_of_every_eighth_size_may_take_more(catalogue, name, card, flags,
     assert graph_memory(model, parsed, run, rules).high / GIB > seen
 
 
+def test_what_others_release_meanwhile_is_left_for_the_cache_where_the_host_shares_its_memory(ask):
+    """Recorded: 4.85 GiB of a budget of 59.6 were left beside weights of 56.88, another server was just started."""
+    flags = "--gpu-memory-utilization 0.49 --max-model-len 16384 --enforce-eager"
+    shared = ask("Qwen/Qwen3-30B-A3B", "nvidia-gb10", flags, vllm="0.19.0")
+    assert shared.kv_cache_bytes.low == 0
+    assert shared.kv_cache_bytes.high > 4.85 * GIB
+    alone = ask("Qwen/Qwen3-30B-A3B", "nvidia-h200", flags, vllm="0.19.0")
+    assert alone.kv_cache_bytes.high < alone.budget_bytes.high - alone.weights_bytes.low
+
+
 def test_a_host_that_shares_its_memory_grew_by_less_before_0_14(ask):
     """Rows held62 and held255: both started at 0.3 of a GB10 (0.13.0); later ones left up to 6.2 GiB less."""
     flags = "--max-model-len 32768 --gpu-memory-utilization 0.3 --kv-cache-dtype fp8"
