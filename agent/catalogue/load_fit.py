@@ -37,7 +37,7 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(?:(\d+)|x))?((?:\.?(?:post|dev|rc|a|
 _IS_EARLY = re.compile(r"\.?(?:dev|rc|a|b)")
 """Built before the release whose number it carries."""
 
-_OF_A_CHECKOUT = re.compile(r"dev\d+\+g[0-9a-f]{7}")
+_OF_A_CHECKOUT = re.compile(r"(?:dev\d+\+|[-+])g[0-9a-f]{7}")
 """A build that names its commit: its tree may hold what the release of its number lacks."""
 
 _PACKED = re.compile(r"[-_.:]*(?:gguf|ud(?=-))|[-_.:]+i?q\d\w*")
