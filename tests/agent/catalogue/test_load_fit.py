@@ -117,6 +117,7 @@ def test_towers_and_empty_layers_are_part_of_the_size_where_there_are_any(catalo
 
 def test_a_draft_is_found_by_its_name_and_an_assistant_is_not_taken_for_its_target(catalogue):
     assert catalogue.models.find_draft("poolside/Laguna-S-2.1-DFlash-INT4").layer_count == 6
+    assert catalogue.models.find_draft("z-lab/Qwen3.6-35B-A3B-DFlash").layer_count == 8
     assert catalogue.models.find_draft("google/gemma-4-26B-A4B-it-assistant") is None
 
 
