@@ -40,11 +40,16 @@ def who_is_down(
 ) -> list[int]:
     """The lines that no rule knows and that say that somebody is down who is not well again below.
 
-    A line that says how its program goes on is none.
+    A line that says how its program goes on is none. A start proves nothing of a line above its banner.
     """
+    begun = max(
+        (s.index for s in sightings if s.signature.phase is Phase.CONFIG and s.signature.role is Role.PHASE), default=-1
+    )
 
     def is_over(index: int) -> bool:
-        return is_stopped(lines, index, timeline) or timeline.started_after(index) or timeline.served_after(index)
+        if is_stopped(lines, index, timeline) or timeline.served_after(index):
+            return True
+        return index > begun and timeline.started_after(index)
 
     down = reports_down(lines, _known(sightings), words, is_over=is_over)
     return [at for at in down if not says_it_passed(lines[at])]

@@ -13,6 +13,7 @@ from agent.failures.text.log_text import clean, split_lines, unwrapped
 from agent.failures.text.no_evidence import without_arguments
 from agent.failures.text.rejoined import rejoined
 from agent.failures.text.relayed import unrelayed
+from agent.failures.text.streams import server_of
 from agent.failures.text.words import StatusWords, Words
 
 MEMO_TEXTS: Final = 256
@@ -23,6 +24,9 @@ MOST_WRAPPED: Final = 200
 
 MEMO_CHARS: Final = 2048
 """Longer texts are read each time, so that the memory is bounded."""
+
+NEAR: Final = 16
+"""Lines among which the next one of the same server is looked for."""
 
 _TROUBLE = frozenset({Role.CAUSE, Role.CONSEQUENCE})
 
@@ -147,10 +151,12 @@ def _is_said(compiled: Compiled, line: str) -> bool:
 
 
 def _has_context(compiled: Compiled, lines: Sequence[str], index: int) -> bool:
-    """Whether the context of an entry that wants it below its line stands there."""
+    """Whether the context of an entry that wants it below its line is in the next one of the same server."""
     if not compiled.entry.below:
         return True
-    return compiled.fits_text("\n".join(lines[index : index + 2]).encode("utf-8", "surrogatepass").lower())
+    line, near = lines[index], lines[index + 1 : index + NEAR]
+    below = next((other for other in near if server_of(other) == server_of(line)), "")
+    return compiled.fits_text(f"{line}\n{below}".encode("utf-8", "surrogatepass").lower())
 
 
 def _sighting(index: int, compiled: Compiled) -> Sighting:
