@@ -187,10 +187,18 @@ def _item_tokens(model: ModelFacts, flags: Flags) -> int:
 
 
 def assumptions_of(
-    model: ModelFacts, rules: VersionRules, run: Effective, flags: Flags, notes: tuple[str, ...], *, device: str
+    model: ModelFacts,
+    rules: VersionRules,
+    run: Effective,
+    flags: Flags,
+    notes: tuple[str, ...],
+    *,
+    device: AcceleratorFacts,
 ) -> tuple[str, ...]:
     """Everything a reader must believe for the figures to hold, each once, the weightiest first."""
-    alone = "nothing else uses the device" + (", no screen either" if device.startswith(_WITH_OUTPUTS) else "")
+    alone = "nothing else uses the device" + (", no screen either" if device.name.startswith(_WITH_OUTPUTS) else "")
+    if device.unified:
+        alone = f"no other program uses the memory of {device.name}, which is the host's too"
     findings = [*notes, *model.assumptions, *rules.assumptions, alone]
     if flags.max_model_len is None:
         findings.append(f"max_model_len was not given: the model's own {run.max_model_len}")

@@ -63,7 +63,7 @@ def predict_on_cpu(
         required_bytes=weights + Bounds.exactly(pool.bytes_per_request),
         shortfall_bytes=outcome.shortfall if known else None,
         assumptions=assumptions_of(
-            model, rules, run, flags, (*outcome.notes, *verdict.notes, _HOST), device=accelerator.name
+            model, rules, run, flags, (*outcome.notes, *verdict.notes, _HOST), device=accelerator
         ),
         sources=(*model.sources, accelerator.cited, rules.source),
         max_model_len=pool.length,

@@ -160,7 +160,7 @@ def predict_on_cuda(
         total_bytes=terms.total,
         required_bytes=outcome.required,
         shortfall_bytes=outcome.shortfall,
-        assumptions=assumptions_of(model, rules, run, flags, (*outcome.notes, *verdict.notes), device=accelerator.name),
+        assumptions=assumptions_of(model, rules, run, flags, (*outcome.notes, *verdict.notes), device=accelerator),
         sources=(*model.sources, accelerator.cited, rules.source, SOURCE),
         max_model_len=pool.length,
         max_num_batched_tokens=run.max_num_batched_tokens,

@@ -74,7 +74,7 @@ def predict_on_tpu(
         total_bytes=total,
         required_bytes=outcome.required,
         shortfall_bytes=outcome.shortfall,
-        assumptions=assumptions_of(model, rules, run, flags, (*outcome.notes, *verdict.notes), device=accelerator.name),
+        assumptions=assumptions_of(model, rules, run, flags, (*outcome.notes, *verdict.notes), device=accelerator),
         sources=(*model.sources, accelerator.cited, _SOURCE),
         max_model_len=run.max_model_len,
         max_num_batched_tokens=run.max_num_batched_tokens,

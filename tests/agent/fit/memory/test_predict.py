@@ -318,8 +318,10 @@ def test_bytes_are_never_negative_and_ends_keep_their_order(name, accelerator, t
     for key, value in told.items():
         if key.endswith("_bytes") and value is not None:
             assert value >= 0, key
+    gives_back = CATALOGUE.accelerator(accelerator).unified  # what the host releases while vLLM starts is gained
     for key, (low, high) in told["ranges"].items():
-        assert 0 <= low <= high, key
+        assert low <= high, key
+        assert low >= 0 or (gives_back and key == "overheads.non_torch"), key
     assert (told["fits"] is None) == (told["reason"] == "unknown")
     assert (told["fits"] is True) == (told["reason"] == "fits")
     if told["fits"]:
