@@ -59,6 +59,13 @@ def test_people_read_verdict_tokens_and_assumptions(ask):
     assert "assumed: nothing else uses the device" in told
 
 
+@pytest.mark.parametrize("accelerator", ["nvidia-gb10", "nvidia-thor", "nvidia-orin-64gb"])
+def test_whose_memory_must_be_free_is_said_where_the_host_shares_it(ask, accelerator):
+    told = text_report(ask("Qwen/Qwen3-8B", accelerator, "--max-model-len 8192"), model="m", accelerator="a")
+    assert f"assumed: no other program uses the memory of {accelerator}, which is the host's too" in told
+    assert "nothing else uses the device" not in told
+
+
 def test_what_vllm_refuses_is_said_once(ask):
     """A release that does not know the architecture: the refusal is the verdict and no assumption."""
     told = text_report(ask("google/gemma-4-31B-it", "nvidia-h100-80gb", vllm="0.9.0"), model="m", accelerator="a")
