@@ -67,9 +67,10 @@ class Asked:
         return any(order <= sighting.index and self._is_for(order, sighting.index) for order in self._orders[same])
 
     def _is_for(self, order: int, end: int) -> bool:
-        """Whether docker compose does not stop another container, or had not started the same again.
+        """Whether the order may be what ended it, as far as either names what it is about.
 
-        A group of instances that shrinks takes one away: what another ended with, or nobody's own code, is none of it.
+        It is not where docker compose stops another container, or had started the same one again, nor where a group
+        of instances that shrinks takes another instance away, or a program ended with a code of its own.
         """
         if _SHRINKS in self._lines[order]:
             taken, ended = (set(_INSTANCE.findall(self._lines[at])) for at in (order, end))

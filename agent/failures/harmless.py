@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agent.failures.asked_to_end import Asked
 from agent.failures.finding import MAX_EVIDENCE_CHARS, EvidenceLine, Finding
 from agent.failures.recovered import AT_THE_PORT, end_of_traceback, is_calmed, is_queue, is_stopped
-from agent.failures.signature import FailureClass, Phase, Proof, Role, Sighting
+from agent.failures.signature import PLAIN_TROUBLE, FailureClass, Phase, Proof, Role, Sighting
 from agent.failures.text.answers import Answers
 from agent.failures.text.ends import container_that_ended, ended_with_none, says_it_ended
 from agent.failures.text.log_text import is_bare, warns_of_failure
@@ -20,8 +20,6 @@ from agent.failures.text.starts import STARTING, UP
 from agent.failures.text.streams import body_of, server_of
 from agent.failures.text.subjects import Subject, names_server, subject_of
 from agent.failures.text.words import StatusWords
-
-_TOLD = frozenset({Role.CAUSE, Role.CONSEQUENCE})
 
 SETTLED_FROM = 60
 """Harmless entries of this precedence and more say whose trouble a line is (agent/catalogue/failures/ranks.toml)."""
@@ -88,10 +86,10 @@ def harmless(
     markers = [sighting for sighting in sightings if sighting.signature.role is Role.PHASE]
     doubt = besides or loud or goes_on or any(is_queue(s.signature) and not timeline.server(s.index) for s in sightings)
     doubt = doubt or any(is_waiting(lines[s.index]) for s in survived) or any(NODE_LOST in line for line in lines)
-    over = [s.index for s in sightings if s.signature.role in _TOLD]
-    doubt = doubt or any("STARTUP" in lines[index] and "probe failed" in lines[index] for index in over)
-    doubt = doubt or any(timeline.may_be_of_two(index, perhaps=True) for index in over)
-    ported = [s.index for s in sightings if s.signature.role in _TOLD and s.signature.failure_class in AT_THE_PORT]
+    over = [s for s in sightings if s.signature.role in PLAIN_TROUBLE]
+    doubt = doubt or any("STARTUP" in lines[s.index] and "probe failed" in lines[s.index] for s in over)
+    doubt = doubt or any(timeline.may_be_of_two(s.index, perhaps=True) for s in over)
+    ported = (s.index for s in over if s.signature.failure_class in AT_THE_PORT)
     doubt = doubt or any(timeline.marker_at(index) is Phase.UNKNOWN for index in ported)
     answers = Answers(lines, timeline)
     doubt = doubt or answers.any_refused
@@ -141,8 +139,8 @@ def _notes_a_failure(lines: Sequence[str], sightings: Sequence[Sighting], words:
     """
     known = {s.index for s in sightings if s.signature.role is not Role.HINT}
     unknown = (body_of(lines[at]) for at in sorted(notes_of(lines) - known))
-    told = (line for line in unknown if not _is_no_news(line))
-    return any(is_foreign(line) or (words.wrong(line) and words.down_at(line) is None) for line in told)
+    news = (line for line in unknown if not _is_no_news(line))
+    return any(is_foreign(line) or (words.wrong(line) and words.down_at(line) is None) for line in news)
 
 
 def _is_no_news(line: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from agent.failures.asked_to_end import PASSING, Asked
-from agent.failures.signature import TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
+from agent.failures.signature import PLAIN_TROUBLE, TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
 from agent.failures.text.answers import Answers
 from agent.failures.text.documents import documents
 from agent.failures.text.log_text import TRACEBACK, failure_candidates, is_error_line, is_failure_candidate, is_warning
@@ -35,9 +35,6 @@ from agent.failures.text.streams import body_of
 from agent.failures.text.subjects import Subject, subject_at, unit_told_to_stop
 
 _Ends = Mapping[tuple[str, int] | None, Sequence[int]]
-
-_SAID = frozenset({Role.CAUSE, Role.CONSEQUENCE})
-"""Known texts; a hint guesses from words."""
 
 NEVER = frozenset({FailureClass.GPU_HARDWARE_FAULT, FailureClass.HOST_OOM, FailureClass.ENGINE_DEAD})
 """A broken card, a kill, a memory limit and a dead engine are not survived, whatever is served afterwards."""
@@ -111,7 +108,7 @@ def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[S
 
     Third are the sightings of troubles in rule files and help texts.
     """
-    said = [s for s in sightings if s.signature.role in _SAID]
+    said = [s for s in sightings if s.signature.role in PLAIN_TROUBLE]
     kept = {s.index for s in said if not NOT_HANDLED.isdisjoint(_classes(s))}
     poisoned = (s for s in sightings if s.signature.failure_class is FailureClass.ILLEGAL_MEMORY_ACCESS)
     kept |= {s.index for s in poisoned} - {s.index for s in said}  # of a CUDA error that nobody knows, a hint is enough
@@ -163,7 +160,7 @@ def _classes(sighting: Sighting) -> frozenset[FailureClass]:
 
 def _probed(sightings: Sequence[Sighting], lines: Sequence[str]) -> frozenset[int]:
     """Positions of the kubelet's events of single tries at a port that is not open yet, where they tell of no end."""
-    troubles = [s for s in sightings if s.signature.role in _SAID]
+    troubles = [s for s in sightings if s.signature.role in PLAIN_TROUBLE]
     others = {s.index for s in troubles if not _is_observed_probe(s.signature)}
     tries = {s.index for s in troubles if all(word in lines[s.index] for word in PORT_NOT_OPEN)}
     return frozenset(tries - others)

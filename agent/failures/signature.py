@@ -100,6 +100,9 @@ class Proof(StrEnum):
 TROUBLE = frozenset({Role.CAUSE, Role.CONSEQUENCE, Role.HINT})
 """Roles that say that something is wrong."""
 
+PLAIN_TROUBLE = TROUBLE - {Role.HINT}
+"""Those of lines that say so themselves; a hint only suggests it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Signature:

@@ -7,7 +7,7 @@ from typing import Final
 from agent.failures.finding import Finding, LineMatch
 from agent.failures.first_cause import judge
 from agent.failures.match.index import Compiled, Index, compile_entry
-from agent.failures.signature import TROUBLE, FailureClass, Proof, Role, Sighting, Signature
+from agent.failures.signature import PLAIN_TROUBLE, TROUBLE, FailureClass, Proof, Sighting, Signature
 from agent.failures.text.client_text import without_client_words, without_prompts
 from agent.failures.text.log_text import clean, split_lines, unwrapped
 from agent.failures.text.no_evidence import without_arguments
@@ -28,8 +28,6 @@ MEMO_CHARS: Final = 2048
 NEAR: Final = 16
 """Lines among which the next one of the same server is looked for."""
 
-_TROUBLE = frozenset({Role.CAUSE, Role.CONSEQUENCE})
-
 
 class Matcher:
     """The compiled catalogue; make it with :func:`compile_catalogue`.
@@ -42,7 +40,7 @@ class Matcher:
         words: Those by which any program tells how it is; without them nothing is known of what no entry knows.
     """
 
-    def __init__(self, entries: Sequence[Signature], words: Iterable[Words] = ()) -> None:
+    def __init__(self, entries: Sequence[Signature], words: Iterable[Words]) -> None:
         self._words = StatusWords(words)
         self.compiled = tuple(compile_entry(entry) for entry in entries)
         self._claims = [compiled for compiled in self.compiled if compiled.entry.claims_line]
@@ -51,7 +49,7 @@ class Matcher:
 
     @cached_property
     def _trouble(self) -> Index:
-        failing = [compiled for compiled in self.compiled if compiled.entry.role in _TROUBLE]
+        failing = [compiled for compiled in self.compiled if compiled.entry.role in PLAIN_TROUBLE]
         return Index(failing, claims=self._claims)
 
     def scan(self, lines: Iterable[str]) -> Iterator[tuple[int, LineMatch]]:
@@ -137,7 +135,7 @@ def _is_doubtful(finding: Finding) -> bool:
     return finding.benign and not finding.certain
 
 
-def compile_catalogue(entries: Iterable[Signature], words: Iterable[Words] = ()) -> Matcher:
+def compile_catalogue(entries: Iterable[Signature], words: Iterable[Words]) -> Matcher:
     """Build the matcher; takes some milliseconds, do it once per process."""
     return Matcher(tuple(entries), words)
 

@@ -64,5 +64,4 @@ def _says_so(line: str, words: StatusWords) -> bool:
 
 
 def _speaks_of_trouble(line: str, words: StatusWords) -> bool:
-    told = words.troubled(line) or _NOT_READY.search(line) or _FRAME.search(line) or is_foreign(line)
-    return bool(told)
+    return bool(words.troubled(line) or _NOT_READY.search(line) or _FRAME.search(line) or is_foreign(line))

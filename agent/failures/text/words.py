@@ -25,7 +25,7 @@ class Says(StrEnum):
     WELL = "well"
     """What was down is well again."""
     DOWN = "down"
-    """Somebody is down, gone, or without what it needs, whoever else is well."""
+    """Somebody is down, gone, or without what it needs, even if others are well."""
     WRONG = "wrong"
     """Something went wrong; programs that are up write it of what they go on without."""
     DOUBTFUL = "doubtful"

@@ -73,7 +73,7 @@ def test_a_look_alike_is_right_with_its_veto_and_wrong_without(catalogue: Failur
         entries = {entry.id: entry for entry in catalogue.signatures}
         vetoes = [parse_phrase(text, at_least=1, fold=False) for text in entries[name].unless]
         entries[name] = replace(entries[name], unless=())
-        bare = compile_catalogue(entries.values())
+        bare = compile_catalogue(entries.values(), catalogue.words)
         for row in alike:
             raw = row["line"].encode()
             assert sum(veto.stands_in(raw) for veto in vetoes) == 1, row

@@ -12,7 +12,7 @@ import pytest
 from agent.catalogue.load_failures import FailureCatalogue
 from agent.failures.finding import Finding
 from agent.failures.match.matcher import Matcher, compile_catalogue
-from agent.failures.signature import Role
+from agent.failures.signature import PLAIN_TROUBLE
 from agent.failures.text.entry_text import log_lines
 from agent.failures.text.streams import server_of
 from tests.agent.failures import log_changes
@@ -221,7 +221,7 @@ def test_a_refusal_does_not_hide_an_error_beside_it(matcher: Matcher) -> None:
 @pytest.mark.shared
 def test_a_hint_is_right_seven_times_in_ten_where_it_speaks_alone(catalogue: FailureCatalogue) -> None:
     """T1: each is asked what it would say of every failure that it speaks of, were no text known."""
-    unknowing = compile_catalogue(s for s in catalogue.signatures if s.role not in {Role.CAUSE, Role.CONSEQUENCE})
+    unknowing = compile_catalogue((s for s in catalogue.signatures if s.role not in PLAIN_TROUBLE), ())
     told: dict[str, list[bool]] = {}
     for corpus in CORPORA:
         for line in shared("data", corpus).read_text(encoding="utf-8").splitlines():

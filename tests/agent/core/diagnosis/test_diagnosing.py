@@ -16,7 +16,8 @@ READY = "INFO:     Application startup complete."
 
 @pytest.fixture(scope="module")
 def matcher():
-    return compile_catalogue(load_failures().signatures)
+    catalogue = load_failures()
+    return compile_catalogue(catalogue.signatures, catalogue.words)
 
 
 def told(*said, log=None, matcher):

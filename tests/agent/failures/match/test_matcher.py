@@ -401,17 +401,17 @@ def test_a_log_that_lost_its_line_ends_is_read_record_by_record(matcher: Matcher
 
 def test_what_was_asked_before_is_answered_the_same_by_text_kind_and_platform(catalogue: FailureCatalogue) -> None:
     """A remembered finding is the finding; the same words as a whole log, or elsewhere, are another question."""
-    remembering = compile_catalogue(catalogue.signatures)
+    remembering = compile_catalogue(catalogue.signatures, catalogue.words)
     for text in (OOM, "nothing that anybody knows", "x" * (2 * MEMO_CHARS) + OOM):
         for whole_log in (False, True):
             for platform in (None, "cloud_run", "host"):
-                fresh = compile_catalogue(catalogue.signatures)
+                fresh = compile_catalogue(catalogue.signatures, catalogue.words)
                 told = [remembering.classify(text, whole_log=whole_log, platform=platform) for _ in range(2)]
                 assert told == [fresh.classify(text, whole_log=whole_log, platform=platform)] * 2
 
 
 def test_a_storm_of_one_line_is_read_once_and_what_is_remembered_is_bounded(catalogue: FailureCatalogue) -> None:
-    matcher = compile_catalogue(catalogue.signatures)
+    matcher = compile_catalogue(catalogue.signatures, catalogue.words)
     first = classify(matcher, OOM)
     assert classify(matcher, OOM) is first
     for number in range(MEMO_TEXTS):

@@ -1,4 +1,4 @@
-"""Somebody is down, whoever else is well: not harmless until it is said to be well again."""
+"""Somebody is down, even if others are well: not harmless until it is said to be well again."""
 
 import pytest
 
