@@ -1,5 +1,6 @@
 """Of all signatures in a text, which is the first cause, and how sure that is."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -74,6 +75,13 @@ MAX_RULE_CHARS = 65_536
 
 MOST_EVIDENCE = 6
 
+_OF_CODE = re.compile(
+    r"\b(?:NameError|UnboundLocalError): "
+    r"|\bTypeError: .{1,200}(?:unexpected keyword|missing \d{1,2} required|positional argument)"
+    r"|\bAttributeError: (?:module|type object) "
+)
+"""Exceptions of code that does not go together, whatever the machine, the model and the flags are."""
+
 
 def judge(
     lines: Sequence[str],
@@ -118,7 +126,7 @@ def judge(
     if found is not None and not found.benign:
         return found
     if ended:
-        return _ended(lines)
+        return _ended(lines, unresolved)
     open_end = bool(unresolved) or ends_in_a_guess(lines, sightings, timeline) or ends_dead(lines, sightings, timeline)
     # Nobody knows where a document ends and a log begins.
     open_end = open_end or bool(in_documents and standing(lines, in_documents, timeline))
@@ -351,15 +359,20 @@ def _evidence(lines: Sequence[str], ranked: Sequence[Sighting]) -> tuple[Evidenc
     )
 
 
-def _ended(lines: Sequence[str]) -> Finding:
-    """An exception that no rule knows ended a process of the server: that is known, and no more."""
+def _ended(lines: Sequence[str], unresolved: Sequence[int]) -> Finding:
+    """An exception that no rule knows ended a process of the server: that is known, and no more.
+
+    That its code does not go together is known where the exception can mean nothing else; another version may.
+    """
+    of_code = any(_OF_CODE.search(lines[index]) for index in unresolved)
+    look, other = "collect_container_logs", ("upgrade_version", "none_code_bug")
     return replace(
         _unknown(lines),
         class_=FailureClass.ENGINE_DEAD,
         signature="unknown_exception",
         confidence=0.4,
         consequence=True,
-        fix_actions=("collect_container_logs", "restart", "upgrade_version"),
+        fix_actions=(*other, look) if of_code else (look, "restart", "upgrade_version"),
     )
 
 

@@ -528,6 +528,19 @@ def test_an_unknown_exception_that_ended_the_server_is_its_end_and_a_clients_is_
     assert matcher.classify("\n".join([*HEALTHY_START, *script]), whole_log=True, platform=None).class_ == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("end", "fix"),
+    [
+        ("NameError: name 'check_lamp' is not defined", "upgrade_version"),
+        ("TypeError: Lamp.__init__() got an unexpected keyword argument 'oil'", "upgrade_version"),
+        ("TypeError: 'NoneType' object is not iterable", "collect_container_logs"),
+    ],
+)
+def test_code_that_does_not_go_together_is_changed_before_logs_are_read(matcher: Matcher, end: str, fix: str) -> None:
+    lines = [*HEALTHY_START, *ENDED[:-1], f"(APIServer pid=7) {end}"]
+    assert matcher.classify("\n".join(lines), whole_log=True, platform=None).fix_actions[0] == fix
+
+
 def test_a_start_that_loaded_its_weights_had_found_its_model(matcher: Matcher) -> None:
     """A server asks the hub about a path, logs the refusal as an error, and goes on: what ended it came later."""
     hub = (

@@ -90,6 +90,12 @@ LEAKED = (
 )
 
 
+def test_what_python_cleans_up_at_its_end_ends_the_server_unless_it_was_stopped(matcher: Matcher) -> None:
+    assert not is_benign(matcher, [*HEALTHY_START, LEAKED])
+    assert is_benign(matcher, [*HEALTHY_START, "INFO:     Shutting down", LEAKED])
+    assert is_benign(matcher, [*HEALTHY_START, LEAKED, *TOKENS])
+
+
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("last", [LEAKED, ACCESS[0], ACCESS[3]], ids=["resource_tracker", "a probe", "another's probe"])
 def test_notes_and_probes_below_an_end_do_not_hide_it(matcher: Matcher, end: str, last: str) -> None:
