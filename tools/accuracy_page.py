@@ -67,6 +67,7 @@ counts no more. Labels were read from the threads first. Sets: incidents from th
 | 64 held back of the first, 16 whole, 8 composed, 12 ordinary | 2026-11-27 | 63 of 64 | 62 of 64 | 39 of 39 | 0 |
 | 77 held back of the second, 29 whole, 10 composed, 16 ordinary | 2026-11-27 | 62 of 77 | 62 of 77 | 27 of 29 | 0 |
 | 91 excerpts, 15 whole logs, 7 composed, 12 ordinary, after these | 2026-11-27 | 86 of 91 | 81 of 91 | 34 of 34 | 0 |
+| 71 drawn from the same, 12 whole logs, 13 ordinary | 2026-11-27 | 62 of 71 | 55 of 71 | 19 of 19 | 0 |
 | 66 of new addresses, 20 whole logs, 9 composed, 16 ordinary | 2026-11-27 | 59 of 66 | 57 of 66 | 31 of 31 | 0 |
 
 The rows up to `54 more` were searched for kinds that those before lacked; from the 100 on they hold whole logs of

@@ -57,6 +57,8 @@ def dtype(case: RuleInput) -> Ruling:
         return Ruling(fixes=("set_flag dtype bfloat16", "set_flag dtype auto", "change_accelerator"))
     if case.has("only supports float16", "must be float16", "torch.bfloat16 is not supported"):
         return Ruling(fixes=("set_flag dtype half", "change_model_or_quantization"))
+    if case.has("expected scalar type half but found bfloat16"):
+        return Ruling(fixes=("set_flag dtype half", "change_model_or_quantization", "upgrade_version"))
     return Ruling()
 
 

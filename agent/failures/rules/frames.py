@@ -42,6 +42,11 @@ _SETTINGS = _Work(
     class_=FailureClass.INVALID_FLAG,
     fixes=("fix_command_line", "upgrade_version"),
 )
+_PARSER = _Work(
+    files=("srt/function_call/", "/tool_parsers/", "/tool_parser", "/reasoning_parser", "vllm/reasoning/"),
+    class_=FailureClass.TOOL_PARSER_ERROR,
+    fixes=("upgrade_version", "set_flag tool_call_parser", "none_code_bug"),
+)
 _CONNECTOR = _Work(
     files=("kv_transfer/", "kv_offload/", "ec_transfer/", "lmcache/"),
     class_=FailureClass.INVALID_FLAG,
@@ -75,6 +80,7 @@ _WORK = (
         class_=FailureClass.CHAT_TEMPLATE_ERROR,
         fixes=("set_flag chat_template", "upgrade_version", "none_client_side"),
     ),
+    _PARSER,
     _QUANTISATION,
     _LOADER,
     _Work(
@@ -102,7 +108,17 @@ _FEATURES = (
 """What a flag turns on: of 139 texts in vLLM 0.10 to 0.33 that call one of them unsupported, all end without it."""
 
 
-_REFUSES = ("must", "require", "unknown", "cannot be", "invalid", "unsupported", "not support", "incompatible")
+_REFUSES = (
+    "must",
+    "require",
+    "unknown",
+    "cannot be",
+    "invalid",
+    "unsupported",
+    "not support",
+    "incompatible",
+    "'dict' object has no attribute",
+)
 """How the code that moves the KV cache refuses its settings, in vLLM 0.20 to 0.32 and LMCache 0.5."""
 
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]{3,60}")
@@ -160,8 +176,9 @@ def unsupported(case: RuleInput) -> Ruling:
         )
     if case.has("--", "argument", "option", "flag", "config", *_FEATURES) or (calls and _SETTINGS.holds(*calls[-1])):
         return Ruling(class_=FailureClass.INVALID_FLAG, fixes=_SETTINGS.fixes)
-    if _innermost(calls) is _QUANTISATION:
-        return Ruling(class_=_QUANTISATION.class_, fixes=_QUANTISATION.fixes)
+    work = _innermost(calls)
+    if work is _QUANTISATION or work is _PARSER:
+        return Ruling(class_=work.class_, fixes=work.fixes)
     return Ruling()
 
 
