@@ -39,7 +39,7 @@ from agent.fit.memory.overheads import (
     replicas,
     sampler_most,
 )
-from agent.fit.memory.second_runner import beyond_profile, second_runner
+from agent.fit.memory.second_runner import beyond_profile, estimates_graphs, second_runner
 from agent.fit.memory.state_blocks import blocks_for_states, refused_alignment
 from agent.fit.memory.support import Verdict
 from agent.fit.memory.turboquant import workspace
@@ -61,8 +61,6 @@ _REMEMBERED = 64
 
 _LAYERWISE_FROM, _AT_ONCE = (0, 18), 4
 """From when weights are quantised module by module, and layers that may be in 16 bits meanwhile: files split some."""
-
-_SECOND_PROFILES_FROM = (0, 29)
 
 ESTIMATE_ERROR_BYTES, _ESTIMATE_ERROR = GIB // 10, 0.25
 """How far the captured graphs may exceed the estimate that was subtracted for them, and by which share of it: 2.0 GiB
@@ -133,7 +131,7 @@ def predict_on_cuda(
     terms = _terms(model, accelerator, flags, rules, run=run, draft=draft)
     layout = _layout(model, _paging(flags), rules, draft)
     pool = fill_pool(layout, terms.pool, flags, rules, run=run, needs=needs)
-    profiled = _blocks_of_graph_profile(model, accelerator, rules, run) * layout.bytes_per_block
+    profiled = _blocks_of_graph_profile(model, accelerator, flags, rules, run) * layout.bytes_per_block
     steps = _steps(terms, pool, flags, auto=run.auto_length, graph_profile=profiled, caches=bool(layout.caches))
     refused = (*verdict.flag_refusals, *refused_alignment(model, layout, flags, rules, run))
     steps += blocks_for_states(layout, pool, flags, rules, run)
@@ -213,7 +211,7 @@ def _terms(
         graphs=with_adapters(graphs, flags),
         draft=draft_allowance(model, flags, known=draft is not None, length=run.max_model_len)
         + sleep_surplus(model, flags, plan),
-        applied=_applied(accelerator, with_adapters(graph_estimate(model, flags, run), flags), rules),
+        applied=_applied(model, accelerator, flags, rules, run),
         budget=Bounds(low=low, best=best, high=high),
         given_pool=flags.kv_cache_memory_bytes,
         kept=beyond.kept + _workspace(model, flags, run),
@@ -273,7 +271,7 @@ def _shares_experts(model: ModelFacts, flags: Flags) -> bool:
 
 
 def _blocks_of_graph_profile(
-    model: ModelFacts, accelerator: AcceleratorFacts, rules: VersionRules, run: Effective
+    model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules, run: Effective
 ) -> int:
     """Blocks of the KV cache over which graphs are profiled, before the real one is sized.
 
@@ -281,27 +279,26 @@ def _blocks_of_graph_profile(
     blocks of 1,056 tokens: 0.18.0 printed "num_gpu_blocks_override=512" and ran out of memory on 44 GiB.
 
     Source: v1/worker/gpu_model_runner.py _init_minimal_kv_cache_for_profiling of 0.18.0, 0.19.0, 0.21.0 to 0.27.0,
-    0.29.0 and 0.33.0 (Model Runner V2 profiles none before 0.29), and gpu_worker.py determine_available_memory (ROCm
+    0.29.0 and 0.33.0, and gpu_worker.py determine_available_memory (ROCm
     from 0.26 on), read 2026-11-23.
     """
     on_rocm = accelerator.kind is AcceleratorKind.ROCM and not rules.profiles_graphs_by_sequence
-    is_early = rules.has_second_runner and rules.numbers < _SECOND_PROFILES_FROM
-    if not rules.profiles_graphs or on_rocm or (is_early and not _is_kept_by_first_runner(model)):
+    if not rules.profiles_graphs or on_rocm or estimates_graphs(model, flags, rules) is False:
         return 0
     if rules.profiles_graphs_by_sequence:
         return min(run.largest_captured, run.max_num_seqs)
     return run.largest_captured
 
 
-def _is_kept_by_first_runner(model: ModelFacts) -> bool:
-    return any(layer.experts or layer.recurrent is not None for layer in model.layers)
-
-
-def _applied(accelerator: AcceleratorFacts, estimate: Bounds, rules: VersionRules) -> Bounds:
+def _applied(
+    model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules, run: Effective
+) -> Bounds:
     """On ROCm 0.18 to 0.20 estimate nothing, later versions do: vllm/v1/worker/gpu_worker.py, read 2026-11-22."""
-    if not rules.graph_estimate_subtracted:
+    estimates = estimates_graphs(model, flags, rules)
+    if not rules.graph_estimate_subtracted or estimates is False:
         return NOTHING
-    return estimate if accelerator.kind is AcceleratorKind.CUDA else replace(estimate, low=0)
+    estimate = with_adapters(graph_estimate(model, flags, run), flags)
+    return estimate if estimates and accelerator.kind is AcceleratorKind.CUDA else replace(estimate, low=0)
 
 
 def _keeps_flash_2_buffers(model: ModelFacts, accelerator: AcceleratorFacts, rules: VersionRules) -> bool:

@@ -122,7 +122,24 @@ def serves(model: ModelFacts, flags: Flags, rules: VersionRules) -> bool:
         return True
     if rules.assumptions:  # of two versions beside each other one may hold
         return True
-    return not any(layer.experts or layer.recurrent is not None for layer in model.layers)
+    return not _is_kept_by_first(model)
+
+
+def estimates_graphs(model: ModelFacts, flags: Flags, rules: VersionRules) -> bool | None:
+    """Whether graphs are profiled where the version does so at all: before 0.29 Model Runner V2 estimates none.
+
+    None where either runner may serve, and of builds on the way to a release, which may do as it does.
+
+    Source: issue 49224 of vllm-project/vllm and profile_cudagraph_memory in vllm/v1/worker/gpu/model_runner.py, which
+    returns 0 before 0.29.0, read 2026-11-27; with an estimate eight pools of 0.25.1 to 0.28.0 were over their range.
+    """
+    if rules.numbers >= _EVERY_MODEL_FROM or not serves(model, flags, rules):
+        return True
+    return None if rules.is_early or (rules.assumptions and _is_kept_by_first(model)) else False
+
+
+def _is_kept_by_first(model: ModelFacts) -> bool:
+    return any(layer.experts or layer.recurrent is not None for layer in model.layers)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

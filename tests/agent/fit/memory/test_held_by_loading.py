@@ -32,7 +32,7 @@ def test_what_loading_gives_back_may_become_part_of_the_cache_in_sleep_mode(ask,
             f"--max-model-len 16384 --gpu-memory-utilization {share} --enable-sleep-mode",
             vllm="0.26.0",
         )
-        for share in (0.92, 0.6)
+        for share in (0.9, 0.6)
     )
     assert (full.fits, half.fits) == (most, True)
     assert full.kv_cache_bytes.high - full.kv_cache_bytes.best > full.weights_bytes.best / 4

@@ -118,15 +118,16 @@ def test_a_smaller_batch_raises_printed_tokens_of_a_hybrid_model(ask):
 def test_a_nearly_full_24_gb_card_at_the_default_sequences_is_never_called_safe(ask):
     """A start-up was called safe and ran out of memory when its sampler was warmed up: the profile had left that out.
 
-    From 0.33 on it does not (``_dummy_sampler_run``); a question without a version may mean an older one.
+    From 0.33 on it does not (``_dummy_sampler_run``); a question without a version may mean an older one. Up to 0.28
+    nothing is given up for graphs either, so that less may be used.
     """
-    flags = "--max-model-len 8192 --gpu-memory-utilization 0.96"
-    assert ask("Qwen/Qwen3-8B", "nvidia-rtx-4090", flags, vllm="0.33").fits is True
-    for version in ("0.25.1", "0.28", "0.32", None):
+    shares = {"0.25.1": 0.94, "0.28": 0.94, "0.32": 0.96, None: 0.96, "0.33": 0.96}
+    for version, share in shares.items():
+        flags = f"--max-model-len 8192 --gpu-memory-utilization {share}"
         many = ask("Qwen/Qwen3-8B", "nvidia-rtx-4090", flags, vllm=version)
         few = ask("Qwen/Qwen3-8B", "nvidia-rtx-4090", f"{flags} --max-num-seqs 16", vllm=version)
-        assert many.fits is None, version
-        assert any("graph_capture" in told for told in many.assumptions)
+        assert many.fits is (True if version == "0.33" else None), version
+        assert version == "0.33" or any("graph_capture" in told for told in many.assumptions)
         assert few.fits is True, version
 
 
