@@ -90,7 +90,7 @@ class FitAnswers:
             return predict(model, accelerator, question.count, question.flags, rules, draft=draft, needs=question.needs)
 
         report = by(rules)
-        if question.vllm is None:
+        if not rules.asked:
             undated = [each for each in self.catalogue.versions if not each.is_dated]
             report = over_versions(report, [(each.version, by(each)) for each in undated])
         share = self.share(model, accelerator.name, rules)

@@ -37,8 +37,11 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(?:(\d+)|x))?((?:\.?(?:post|dev|rc|a|
 _IS_EARLY = re.compile(r"\.?(?:dev|rc|a|b)")
 """Built before the release whose number it carries."""
 
-_OF_A_CHECKOUT = re.compile(r"(?:dev\d+\+|[-+])g[0-9a-f]{7}")
-"""A build that names its commit: its tree may hold what the release of its number lacks."""
+_OF_A_CHECKOUT = re.compile(r"(?:dev\d+\+|-)g[0-9a-f]{7}|\+(?!cu\d|rocm|cpu|xpu|tpu|precompiled)\w")
+"""A build that names its commit or its maker, not a platform: it may hold what the release of its number lacks."""
+
+_FIRST_RELEASE = (0, 2)
+"""A checkout without tags is built as 0.1.dev20073, whichever release it is near."""
 
 _PACKED = re.compile(r"[-_.:]*(?:gguf|ud(?=-))|[-_.:]+i?q\d\w*")
 _FLAG_LISTS = ("harmless_flags", "other_flags", "flag_versions")
@@ -215,19 +218,21 @@ class FitCatalogue:
                 why="it is no version",
                 hint=f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}.",
             )
-        wanted = (int(match[1]), int(match[2]), int(match[3] or 0))
+        wanted, early = (int(match[1]), int(match[2]), int(match[3] or 0)), _IS_EARLY.match(match[4]) is not None
+        if early and wanted < _FIRST_RELEASE:
+            note = f"{version} names no release: the newest known rules, and a build may lack or hold anything"
+            return replace(self.versions[-1], assumptions=(note,), is_early=True, is_of_a_checkout=True)
         lower = [rules for rules in self.versions if _numbers(rules.version) <= wanted]
         chosen = replace(lower[-1] if lower else self.versions[0], asked=".".join(map(str, wanted)))
         if _numbers(chosen.version)[:2] == wanted[:2] and not match[4]:
             return chosen
         beside = self.versions[len(lower) : len(lower) + 1]
-        if _IS_EARLY.match(match[4]) and _numbers(chosen.version) == wanted:
+        if early and _numbers(chosen.version) == wanted:
             beside = (*beside, *lower[-2:-1])
         if any(rules.needs_block_for_state != chosen.needs_block_for_state for rules in beside):
             chosen = replace(chosen, needs_block_for_state=None)
         named = f"{'.'.join(map(str, wanted))}{match[4]}"
         note = f"the memory rules of vLLM {chosen.version} hold for {named}, which has none of its own here"
-        early = _IS_EARLY.match(match[4]) is not None
         return replace(
             chosen,
             assumptions=(*chosen.assumptions, note),

@@ -64,7 +64,7 @@ class VersionRules:
         is_dated: Older than what a question without a version can mean; other platforms of it were not read.
         is_unread: Older than every version that was read; the rules are those of the oldest one.
         is_early: A build before the release whose number it carries.
-        is_of_a_checkout: A build that names a commit: it may hold what the release of its number lacks.
+        is_of_a_checkout: A build that names a commit or its maker: it may hold what the release of its number lacks.
         assumptions: What was assumed because this exact version was not read.
         source: Where the rules were read.
     """
