@@ -9,10 +9,10 @@ from typing import Final
 
 from agent.fit.flags.flags import AUTO, Flags, SpeculativeFlags
 
-_ENVIRONMENT: Final = "kv_cache_space_gib"
+_ENVIRONMENT: Final = ("kv_cache_space_gib", "allows_longer")
 _COMPILATION: Final = {"compilation_level": "mode", "cudagraph_mode": "cudagraph_mode"}
 _UNTYPED: Final = frozenset(
-    {"others", "as_written", "limit_mm_as_words", _ENVIRONMENT, "compilation_others", "model", *_COMPILATION}
+    {"others", "as_written", "limit_mm_as_words", *_ENVIRONMENT, "compilation_others", "model", *_COMPILATION}
 )
 
 
@@ -24,12 +24,14 @@ def flag_args(flags: Flags) -> tuple[str, ...]:
 
     Returns:
         Words that :func:`parse_flags` reads back to equal flags, each flag once (of two equal JSON
-        flags vLLM takes the last alone). ``VLLM_CPU_KVCACHE_SPACE`` stands first, as an assignment; the model is not
-        among them.
+        flags vLLM takes the last alone). Environment variables stand first, as assignments; the model is not among
+        them.
     """
     words: list[str] = []
     if flags.kv_cache_space_gib is not None:
         words.append(f"VLLM_CPU_KVCACHE_SPACE={_number(flags.kv_cache_space_gib)}")
+    if flags.allows_longer:
+        words.append("VLLM_ALLOW_LONG_MAX_MODEL_LEN=1")
     for field in fields(flags):
         value = getattr(flags, field.name)
         if value is not None and field.name not in _UNTYPED:

@@ -95,6 +95,8 @@ def _pairs(words: list[str], values: dict[str, Any]) -> Iterator[tuple[str, str 
         if equals and re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
             if name == "VLLM_CPU_KVCACHE_SPACE":
                 values["kv_cache_space_gib"] = _parsed(name, value, float)
+            elif name == "VLLM_ALLOW_LONG_MAX_MODEL_LEN" and value.strip().lower() in {"1", "true"}:
+                values["allows_longer"] = True
         elif at and words[at - 1] == "serve":
             values["model"] = words[at]
         elif words[at] not in {"vllm", "serve"}:

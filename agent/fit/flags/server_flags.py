@@ -45,10 +45,11 @@ class OtherFlag:
 class Flags:
     """One server's flags; None means "not given, the version's default rules".
 
-    Sizes are in tokens unless the name says bytes or GiB. ``kv_cache_space_gib`` is the environment variable
-    VLLM_CPU_KVCACHE_SPACE, which may stand before the flags. ``model`` is what the words serve, for whoever asked to
-    compare. ``compilation_others`` are keys of ``--compilation-config`` that are not typed, each with its JSON value.
-    ``as_written`` names the flags whose value stands in a field of another name, or in one that other flags set too.
+    Sizes are in tokens unless the name says bytes or GiB. Two are environment variables, which may stand before the
+    flags: ``kv_cache_space_gib`` is VLLM_CPU_KVCACHE_SPACE, ``allows_longer`` VLLM_ALLOW_LONG_MAX_MODEL_LEN. ``model``
+    is what the words serve, for whoever asked to compare. ``compilation_others`` are keys of ``--compilation-config``
+    that are not typed, each with its JSON value. ``as_written`` names the flags whose value stands in a field of
+    another name, or in one that other flags set too.
     """
 
     tensor_parallel_size: int | None = None
@@ -88,6 +89,7 @@ class Flags:
     compilation_others: tuple[tuple[str, str], ...] = ()
     speculative_config: SpeculativeFlags | None = None
     kv_cache_space_gib: float | None = None
+    allows_longer: bool | None = None
     model: str | None = None
     others: tuple[OtherFlag, ...] = ()
     as_written: tuple[str, ...] = field(default=(), compare=False)

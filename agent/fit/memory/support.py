@@ -117,7 +117,7 @@ def judge(
     if model.min_vllm and _older(rules.asked or rules.version, model.min_vllm):
         place = findings.doubts if _may_be_on_the_way(rules, model.min_vllm) else findings.refusals
         place.append(f"{model.architecture} needs vLLM {model.min_vllm} or newer")
-    _judge_lengths(model, run, needs, findings, stretches=rope_flags.stretches(flags))
+    _judge_lengths(model, flags, run, needs, findings)
     _judge_item(rules, run, findings)
     _judge_weights(model, accelerator, flags, findings)
     refused, doubted = judge_blocks(model, flags, rules)
@@ -232,11 +232,10 @@ def _judge_dated(
     findings.left_out.extend(left_out)
 
 
-def _judge_lengths(
-    model: ModelFacts, run: Effective, needs: Needs, findings: _Findings, *, stretches: bool = False
-) -> None:
+def _judge_lengths(model: ModelFacts, flags: Flags, run: Effective, needs: Needs, findings: _Findings) -> None:
     if run.max_model_len > model.max_position:
-        place = findings.doubts if stretches else findings.refusals
+        place = findings.doubts if rope_flags.stretches(flags) else findings.refusals
+        place = findings.notes if flags.allows_longer else place
         place.append(f"max_model_len {run.max_model_len} is over the model's {model.max_position} positions")
     if not run.chunked and run.max_num_batched_tokens < run.max_model_len:
         findings.refusals.append("without chunked prefill max_num_batched_tokens must reach max_model_len")

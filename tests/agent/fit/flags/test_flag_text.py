@@ -54,6 +54,7 @@ def test_a_flag_is_written_once_for_of_two_json_flags_vllm_takes_the_last(line):
         limit_mm_per_prompt=st.none() | st.just((("audio", 0), ("image", 1))),
         speculative_config=st.none() | st.builds(SpeculativeFlags, method=st.just("eagle3"), tokens=st.integers(1, 8)),
         kv_cache_space_gib=st.none() | st.floats(1, 500),
+        allows_longer=st.sampled_from([None, True]),
         others=st.just(()) | st.just((OtherFlag(name="seed", value="7"), OtherFlag(name="no-log-stats", value=None))),
     )
 )

@@ -374,6 +374,18 @@ def test_a_build_from_a_checkout_may_hold_a_model_that_its_release_lacks(ask, ve
     assert report.fits is fits
 
 
+@pytest.mark.parametrize(
+    ("environment", "fits"),
+    [("", False), ("VLLM_ALLOW_LONG_MAX_MODEL_LEN=1", True), ("VLLM_ALLOW_LONG_MAX_MODEL_LEN=0", False)],
+)
+def test_a_length_over_the_models_own_is_refused_unless_the_environment_allows_it(ask, environment, fits):
+    """Printed by 0.8.5 on an A6000: 517,264 tokens for requests of 131,072, four times Qwen 2.5 7B's positions."""
+    flags = f"{environment} vllm serve --max-model-len 131072 --gpu-memory-utilization 0.92"
+    report = ask("Qwen/Qwen2.5-7B-Instruct", "nvidia-a6000", flags, vllm="0.8.5")
+    assert report.fits is fits
+    assert any("over the model's 32768 positions" in line for line in report.assumptions)
+
+
 def test_an_architecture_that_is_younger_than_the_oldest_rules_says_since_when(catalogue):
     """Those of 0.6.3's own registry need not; its names are listed here, read 2026-11-26."""
     old = {
