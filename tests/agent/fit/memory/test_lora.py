@@ -46,3 +46,11 @@ def test_what_is_not_counted_stays_cannot_tell(ask, model, flags, vllm):
     report = ask(model, "nvidia-h200", f"--max-model-len 8192 --enable-lora {flags}", vllm=vllm)
     assert report.fits is None
     assert any("lora" in told for told in report.assumptions)
+
+
+@pytest.mark.parametrize(("slots", "printed"), [(1, 7.63), (8, 8.17), (16, 8.78), (64, 12.49)])
+def test_each_slot_weighs_what_was_printed(ask, slots, printed):
+    flags = f"--enable-lora --max-loras {slots} --max-lora-rank 16 --max-model-len 8192 --gpu-memory-utilization 0.80"
+    weights = ask("Qwen/Qwen3-4B", "nvidia-rtx-4090", flags, vllm="0.27.1").weights_bytes
+    assert weights.best / 2**30 == pytest.approx(printed, rel=0.005)
+    assert weights.low / 2**30 <= printed <= weights.high / 2**30
