@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent.fit.bounds import GIB, MIB, NOTHING, Bounds
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
+from agent.fit.memory.compressed import compressed_peak
 from agent.fit.memory.encoders import (
     PROCESSOR,
     UNEXPLAINED_VIDEO,
@@ -129,7 +130,7 @@ def activation_peak(
             low = min(low, int(max(forward * least + video, encoder * sure_of_encoder)))
     if video and model.hidden > WIDEST_VIDEO:
         high += UNEXPLAINED_VIDEO
-    high += unseen_peak(model, flags, run, rules)
+    high = max(high, compressed_peak(model, batch)) + unseen_peak(model, flags, run, rules)
     return Bounds(low=low, best=best + gathered, high=high + gathered)
 
 

@@ -47,3 +47,13 @@ def test_the_larger_one_lays_its_cache_out_by_its_own_layers(ask):
         for size in ("Pro", "Flash")
     )
     assert pro.kv_bytes_per_request.best / flash.kv_bytes_per_request.best == pytest.approx(1.43, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("batch", "length", "printed"), [(65_536, 131_072, 23.37), (8192, 98_304, 50.51)], ids=["large", "usual"]
+)
+def test_a_large_batch_leaves_little_of_the_cache(ask, batch, length, printed):
+    """Printed on two H200 by 0.27.1, where 44.8 GiB were expected beside a batch of 65,536."""
+    flags = f"-tp 2 --block-size 256 --disable-custom-all-reduce --max-model-len {length} --max-num-batched-tokens"
+    pool = ask("deepseek-ai/DeepSeek-V4-Flash-0731", "nvidia-h200", f"{flags} {batch}", vllm="0.27.1").kv_cache_bytes
+    assert pool.low / 2**30 <= printed <= pool.high / 2**30
