@@ -39,7 +39,7 @@ from agent.fit.memory.overheads import (
     replicas,
     sampler_most,
 )
-from agent.fit.memory.second_runner import beyond_profile, estimates_graphs, second_runner
+from agent.fit.memory.second_runner import beyond_profile, compiled_libraries, estimates_graphs, second_runner
 from agent.fit.memory.state_blocks import blocks_for_states, refused_alignment
 from agent.fit.memory.support import Verdict
 from agent.fit.memory.turboquant import workspace
@@ -235,6 +235,7 @@ def _libraries(
 ) -> Bounds:
     """What libraries, kernels, loaders and connectors hold beside weights and activations."""
     kernels = descriptor_memory(model, accelerator, rules) + delta_kernel_memory(model, accelerator)
+    kernels = kernels + compiled_libraries(model, accelerator, flags, rules)
     kernels = kernels + loaders_copy(model, accelerator, flags, weights)
     return non_torch(accelerator, flags, rules, shares=_shares_experts(model, flags)) + kernels + staged_bytes(flags)
 

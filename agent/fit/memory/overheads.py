@@ -15,6 +15,7 @@ from agent.fit.memory.encoders import (
     whole_video,
 )
 from agent.fit.memory.kv_cache import own_mtp
+from agent.fit.memory.second_runner import compiled_peak
 from agent.fit.memory.v0_engine import SORTED_BYTES_PER_LOGIT, profile_peak
 from agent.fit.model_and_hardware import (
     AcceleratorFacts,
@@ -39,13 +40,6 @@ _TOOK_LESS_FROM = (0, 12)
 """From when a start-up at the default of 1,024 sequences took less than its sampler (two H100, 0.14.1; its flags are
 not stated). Before, FlashInfer's sampler holds 10 bytes a logit where it is installed: the logits, a copy in float32
 and its softmax (vllm/v1/sample/sampler.py and ops/topk_topp_sampler.py of 0.8.3 to 0.11.0, read 2026-11-27)."""
-
-_COMPILING = Bounds(low=0, best=GIB // 2, high=3 * GIB // 2)
-"""The peak of a profile run that compiles the model first, which Model Runner V2's own does not hide: 0.15 GiB were
-printed of a 4B with its compiled code at hand and 0.83 to 1.09 without (0.27.1), 0.33 and 1.46 of a 32B (0.28)."""
-
-_HIDDEN_FROM = (0, 29)
-"""From when the estimate for graphs, which is given up too, hides it: no pool of later versions was under its range."""
 
 _HOPPER = (9, 0)
 _BLACKWELL = (10, 0)
@@ -120,8 +114,8 @@ def activation_peak(
     if sampled is not None:
         logits = min(sampled, _SURE_OF_LOGITS * _logits(model, run))
         low = min(low, int(max(forward, logits, encoder if sure_of_encoder else 0) * _SURE))
-        if _compiles(flags) and rules.numbers < _HIDDEN_FROM:
-            best, high = max(best, _COMPILING.best), max(high, _COMPILING.high)
+        compiled = compiled_peak(flags, rules)
+        best, high = max(best, compiled.best), max(high, compiled.high)
         if flags.speculative_config is not None or rules.assumptions:
             high = max(high, int((max(sampler + video, encoder) + GIB // 10) * 1.2) + 2 * GIB // 5)
     if rules.native_sampler:
@@ -133,11 +127,6 @@ def activation_peak(
         high += UNEXPLAINED_VIDEO
     high = max(high, compressed_peak(model, batch)) + unseen_peak(model, flags, run, rules)
     return Bounds(low=low, best=best + gathered, high=high + gathered)
-
-
-def _compiles(flags: Flags) -> bool:
-    """Whether the model is compiled before it is served, where its compiled code is not at hand."""
-    return not flags.enforce_eager and flags.compilation_level != 0
 
 
 def _logits(model: ModelFacts, run: Effective) -> int:

@@ -99,6 +99,14 @@ def test_the_state_is_kept_beside_the_budget_before_0_27(ask):
     ]
     + [
         ("Qwen/Qwen3-32B-AWQ", "nvidia-rtx-5090", "--max-model-len 8192 --gpu-memory-utilization 0.70", "0.28.0", 3.0),
+        ("Qwen/Qwen3-32B-AWQ", "nvidia-rtx-5090", "--max-model-len 8192 --gpu-memory-utilization 0.85", "0.28.0", 5.16),
+        (
+            "Qwen/Qwen3-14B-AWQ",
+            "nvidia-rtx-5090",
+            "--max-model-len 16384 --gpu-memory-utilization 0.70",
+            "0.28.0",
+            9.27,
+        ),
         ("Qwen/Qwen2.5-3B-Instruct", "nvidia-rtx-5080", "--gpu-memory-utilization 0.85", "0.26.0", 7.07),
     ],
 )
