@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from typing import Any, Protocol
 
 from agent.adapters.platform.ec2.instance.effect_ledger import Json, Refused, run
@@ -45,22 +44,24 @@ def port_of(words: list[str], asked: Json) -> int:
 def exchange(server: Server, asked: Json, what: tuple[str, str, str | None], timeout_s: float) -> Json:
     """Send one request to the server on this machine; the pieces of its answer with the time of each, seconds."""
     method, path, body = what
-    url = f"http://{server.host}:{server.port or port_of(server.words, asked)}{path}"
     key = server.secret("VLLM_API_KEY") or flag_value(server.words, "--api-key")
     key = server.secret(key.strip("${}")) if key.startswith("$") else key
-    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
-    sent = urllib.request.Request(url, data=body.encode() if body else None, headers=headers, method=method)
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    headers = {"Connection": "close", "Content-Type": "application/json"}
+    headers |= {"Authorization": f"Bearer {key}"} if key else {}
     began = time.monotonic()
+    connection = HTTPConnection(server.host, server.port or port_of(server.words, asked), timeout=timeout_s)
     try:
-        with direct.open(sent, timeout=timeout_s) as answer:
-            return {"status": answer.status, "pieces": list(pieces(answer, began, timeout_s))}
-    except urllib.error.HTTPError as error:
-        said = error.read(4000).decode("utf-8", "replace").replace(key or "\0", "")
-        return {"status": error.code, "pieces": [[0.0, said]]}
+        connection.request(method, path, body.encode() if body else None, headers)
+        answer = connection.getresponse()
+        if answer.status >= 400:
+            said = answer.read(4000).decode("utf-8", "replace").replace(key or "\0", "")
+            return {"status": answer.status, "pieces": [[0.0, said]]}
+        return {"status": answer.status, "pieces": list(pieces(answer, began, timeout_s))}
     except Exception as error:  # noqa: BLE001 - whatever the server does is its answer
         late = "timed out" in str(error)
         return {"status": 0, "pieces": [], "late": late, "why": f"{type(error).__name__}: {error}"[:500]}
+    finally:
+        connection.close()
 
 
 def pieces(answer: Any, began: float, timeout_s: float) -> Iterator[list[Any]]:
