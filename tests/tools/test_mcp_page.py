@@ -42,6 +42,7 @@ def test_each_client_has_a_block_of_the_form_that_it_reads():
     assert {server.get("type", "stdio") for server in servers()} == {"stdio"}
 
 
+@pytest.mark.slow
 def test_the_command_of_the_blocks_starts_and_answers(tmp_path):
     """Started as a client does it: by its name on the PATH, with the block's own environment."""
     block = servers()[0]

@@ -54,6 +54,7 @@ def test_reading_the_routes_leaves_nothing_in_the_tree():
     assert not left.exists()
 
 
+@pytest.mark.slow
 def test_it_is_valid_openapi_3_1(kept):
     assert kept["openapi"] == "3.1.0"
     assert [fault.message for fault in OpenAPIV31SpecValidator(kept).iter_errors()] == []

@@ -30,6 +30,8 @@ from tests.agent.stages.conftest import SERVICE, T0, Bench
 from tests.contracts import fake_guidellm
 from tests.spans import tracer_into
 
+pytestmark = pytest.mark.slow
+
 ASKED = SweepAsked(contexts=(112,), concurrencies=(1, 4, 8, 32), output_tokens=16)
 PLAN = plan_sweep(ASKED, Known(limits=Limits(max_num_seqs=4), full_requests={112: 20.0}))
 

@@ -27,6 +27,7 @@ def test_it_stops_where_a_person_is_needed(asked, capsys):
     assert "ASKED" in lines[-1]
 
 
+@pytest.mark.slow
 def test_every_step_is_printed_once_until_the_end(asked, capsys):
     """The service goes on between two looks; nothing is said twice or left out."""
     client, service = open_operator_client(), Service()
@@ -39,6 +40,7 @@ def test_every_step_is_printed_once_until_the_end(asked, capsys):
     assert told[-1] == "RESOLVED"
 
 
+@pytest.mark.slow
 def test_an_approval_that_waits_ends_with_the_incident(asked, capsys, monkeypatch):
     service = Service()
     monkeypatch.setattr("agent.entrypoints.cli.decide.follow", partial(follow, pause=lambda _: service.step()))

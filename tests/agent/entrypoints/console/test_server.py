@@ -166,6 +166,7 @@ print(sum(os.times()[:2]) - before, flush=True)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_without_file_descriptors_it_sheds_load_and_does_not_spin():
     """At 32 open files: presses are answered between 100 clients that hold on, on less than half a core."""

@@ -79,6 +79,7 @@ def requests():
     return [i for i in open_operator_client().incidents(Query()) if i.request is not None]
 
 
+@pytest.mark.slow
 def test_a_proposal_is_that_of_the_bearer_who_then_cannot_approve_it(signed, tokens):
     token = tokens.id_token(tokens.id_claims(datetime.now(UTC)))
     result = call(signed, token, "propose_change", LOWER)

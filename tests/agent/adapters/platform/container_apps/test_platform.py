@@ -430,6 +430,7 @@ def actions(name):
     return set(json.loads((ROLES / name).read_text())["Actions"])
 
 
+@pytest.mark.slow
 def test_the_role_holds_what_is_called_and_nothing_else(make):
     """S20: with it everything works, none of it is unused, and creating and deleting need the other role."""
     world = make(mode="Multiple")

@@ -160,6 +160,7 @@ def test_a_node_that_is_taken_back_says_so(world: TpuWorld, capsys: pytest.Captu
     assert world.platform.describe("gemma").message.startswith("the node is being taken back (preempted); ")
 
 
+@pytest.mark.slow
 def test_the_script_itself_runs_alone_and_takes_up_what_changes(world: TpuWorld, tmp_path: Path) -> None:
     """As on a node: a process of its own with nothing but Python, the metadata server and docker."""
     programs = tmp_path / "bin"

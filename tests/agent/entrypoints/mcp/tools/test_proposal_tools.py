@@ -43,6 +43,7 @@ def test_the_same_proposal_again_is_the_same_request(asked):
     assert len(requests()) == 1
 
 
+@pytest.mark.slow
 def test_its_plan_is_approved_with_its_digest_only_and_never_by_its_asker(asked):
     """S19: the client's own name decides nothing, and a person shows that they saw the very plan."""
     called("propose_change", LOWER)
