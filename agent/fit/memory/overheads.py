@@ -60,6 +60,14 @@ _FLASH_2_LAYERS = 36
 _SHARE_BEYOND, _GROWS_LESS_FROM = 0.25, (0, 17)
 """How much of that a layer beyond this depth adds, and since which version."""
 
+_BUFFERS_OF_EMBEDDINGS = 8
+"""At most, of a whole batch beside a tower: its output and the inputs of the first layer, each with three deep layers.
+
+A 27B with its tower printed 3.0 GiB at 2,048 batched tokens and 1.42 at 16,384 (0.27.1), of which the layers themselves
+explain 0.25. Source of the buffers: Qwen3VLForConditionalGeneration in vllm/model_executor/models/qwen3_vl.py, version
+0.17.0, read 2026-11-27.
+"""
+
 _DRAFTLESS = frozenset({"ngram", "ngram_gpu", "suffix"})
 
 
@@ -118,6 +126,8 @@ def activation_peak(
         best, high = max(best, compiled.best), max(high, compiled.high)
         if flags.speculative_config is not None or rules.assumptions:
             high = max(high, int((max(sampler + video, encoder) + GIB // 10) * 1.2) + 2 * GIB // 5)
+    if encoder:
+        high += _BUFFERS_OF_EMBEDDINGS * batch * model.hidden * 2
     if rules.native_sampler:
         sorting = int(SORTED_BYTES_PER_LOGIT * _logits(model, run))
         best, high = max(best, sorting + video), max(high, sorting + video + GIB // 5)

@@ -147,6 +147,18 @@ def test_an_assistant_weighs_what_was_printed_and_caches_nothing(ask):
     assert paired.fits is True
 
 
+@pytest.mark.parametrize(
+    ("batch", "fits", "printed"), [("", True, 3.0), ("--max-num-batched-tokens 16384", None, 1.42)]
+)
+def test_a_tower_keeps_buffers_of_a_whole_batch(ask, batch, fits, printed):
+    """Recorded: a 5090 left 3.0 GiB for the cache at 2,048 tokens and 1.42, too little, at 16,384 (0.27.1)."""
+    draft = """--speculative-config '{"method":"mtp","num_speculative_tokens":3}'"""
+    flags = f"{draft} {batch} --kv-cache-dtype fp8 --max-num-seqs 8 --max-model-len 32768 --gpu-memory-utilization 0.90"
+    report = ask("unsloth/Qwen3.8-27B-NVFP4", "nvidia-rtx-5090", flags, vllm="0.27.1")
+    assert report.fits is fits
+    assert report.kv_cache_bytes.low <= printed * GIB <= report.kv_cache_bytes.high
+
+
 @pytest.mark.parametrize(("card", "mib"), [("nvidia-rtx-5090", 3728), ("nvidia-gb10", 1077)])
 def test_blackwell_keeps_memory_for_tensor_descriptors_where_delta_nets_use_them(catalogue, card, mib):
     """Measured in pull request 37088 of vllm-project/vllm; 0.20 uses descriptors on Hopper alone, and if asked."""
