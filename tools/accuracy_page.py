@@ -147,9 +147,9 @@ anything happens. For comparison, in the texts that were sought for what the rul
 threads about single mechanisms, the first runs gave 111 of 176 and 147 of 166, with 119 of 121 certain ones right;
 their labels were not sealed, so they stand in no row.
 
-The four below these were labelled and sealed in halves before any was asked; the first two are the halves that were
-learned from. Of 31 of the 64 texts only a place in an index of public files is known, no address: they are counted, and
-not listed.
+The four from `64 of new addresses` on were labelled and sealed in halves before any was asked; the first two are the
+halves that were learned from. Of 31 of the 64 texts only a place in an index of public files is known, no address:
+they are counted, and not listed.
 The failure called harmless was a request too long whose refusal a terminal had broken within the phrase. The certain
 one that was wrong was an address in use in the log of a server whose requests are served all the same; a volume that a
 pod has, a probe that one start missed, and what Python ignores while it ends were the other ordinary ones. Five of the
@@ -163,16 +163,16 @@ asks itself through a proxy, SYCL and Metal, a router whose thread panicked. Lef
 that does not come, a head size without a kernel, a health check that is not answered in time, cuBLAS; that the kubelet
 looks for room on a disk is no failure by itself.
 
-The last four rows are two searches more, labelled and sealed in halves; the 71 were run before the 91 were learned, the
-64 after the other three. Of some seventy of the 162 excerpts only a place in an index is known: they are counted, and
-not listed. No failure was called harmless, and all 107 certain answers were right. Five ordinary ones raised an alarm:
-an engine that is told to end in order, a probe that failed once while a pod was starting, a request's broken video,
-words of a prompt in a line without a head, and a web application of its own that broke off an answer; three of them do
-so still. Most of the other 22 misses of class were words that no rule knew: of a cgroup's limit in an old kernel, a
-port that somebody's own script finds taken, kernels that a card or a format does not go with, a template that llama.cpp
-does not support, a workspace of FlashInfer, Ray's own guesses cut within a line. Left: an adapter that is named by an
-id of the hub, the video and the prompt, a stub of Triton that writes its failure as a note, a probe of a pod that
-serves below.
+The four from `91 excerpts` on are two searches more, labelled and sealed in halves; the 71 were run before the 91 were
+learned, the 64 after the other three. Of 56 of the 162 excerpts only a place in an index is known: they are counted,
+and not listed. No failure was called harmless, and all 107 certain answers were right. Five ordinary ones raised an
+alarm: an engine that is told to end in order, a probe that failed once while a pod was starting, a request's broken
+video, words of a prompt in a line without a head, and a web application of its own that broke off an answer; three of
+them do so still. Most of the other 22 misses of class were words that no rule knew: of a cgroup's limit in an old
+kernel, a port that somebody's own script finds taken, kernels that a card or a format does not go with, a template
+that llama.cpp does not support, a workspace of FlashInfer, Ray's own guesses cut within a line. Left: an adapter that
+is named by an id of the hub, the video and the prompt, a stub of Triton that writes its failure as a note, a probe of
+a pod that serves below.
 
 Both corpora were then crossed with 41 more wrappers, and their failures with fourteen last lines at four places of a
 healthy log; 142 ends that shells, supervisors, runtimes and platforms write were put below healthy logs. A launcher

@@ -40,6 +40,8 @@ _IS_EARLY = re.compile(r"\.?(?:dev|rc|a|b)")
 _OF_A_CHECKOUT = re.compile(r"(?:dev\d+\+|-)g[0-9a-f]{7}|\+(?!cu\d|rocm|cpu|xpu|tpu|precompiled)\w")
 """A build that names its commit or its maker, not a platform: it may hold what the release of its number lacks."""
 
+_COMMITS, _LATE_COMMITS = re.compile(r"\.dev(\d+)"), 20_000
+"""What setuptools-scm counts where a checkout has no tags; 0.1.dev20073 laid its cache out as 0.28 does."""
 _FIRST_RELEASE = (0, 2)
 """A checkout without tags is built as 0.1.dev20073, whichever release it is near."""
 
@@ -221,7 +223,10 @@ class FitCatalogue:
         wanted, early = (int(match[1]), int(match[2]), int(match[3] or 0)), _IS_EARLY.match(match[4]) is not None
         if early and wanted < _FIRST_RELEASE:
             note = f"{version} names no release: the newest known rules, and a build may lack or hold anything"
-            return replace(self.versions[-1], assumptions=(note,), is_early=True, is_of_a_checkout=True)
+            commits = _COMMITS.match(match[4])
+            late = commits is not None and int(commits[1]) >= _LATE_COMMITS
+            newest = replace(self.versions[-1], assumptions=(note,), is_early=True, is_of_a_checkout=True)
+            return replace(newest, is_late_checkout=late)
         lower = [rules for rules in self.versions if _numbers(rules.version) <= wanted]
         chosen = replace(lower[-1] if lower else self.versions[0], asked=".".join(map(str, wanted)))
         if _numbers(chosen.version)[:2] == wanted[:2] and not match[4]:

@@ -80,7 +80,7 @@ _OF_CODE = re.compile(
     r"|\bTypeError: .{1,200}(?:unexpected keyword|missing \d{1,2} required|positional argument)"
     r"|\bAttributeError: (?:module|type object) "
 )
-"""Exceptions of code that does not go together, whatever the machine, the model and the flags are."""
+"""Exceptions of code that does not go together, or that a model's files call with what it does not know."""
 
 
 def judge(
@@ -364,7 +364,7 @@ def _ended(lines: Sequence[str], unresolved: Sequence[int]) -> Finding:
 
     That its code does not go together is known where the exception can mean nothing else; another version may.
     """
-    of_code = any(_OF_CODE.search(lines[index]) for index in unresolved)
+    of_code = any(_OF_CODE.search(lines[index]) and ends_server(lines, index) for index in unresolved)
     look, other = "collect_container_logs", ("upgrade_version", "none_code_bug")
     return replace(
         _unknown(lines),

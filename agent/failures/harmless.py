@@ -7,7 +7,7 @@ from agent.failures.finding import MAX_EVIDENCE_CHARS, EvidenceLine, Finding
 from agent.failures.recovered import AT_THE_PORT, end_of_traceback, is_calmed, is_queue, is_stopped
 from agent.failures.signature import PLAIN_TROUBLE, FailureClass, Phase, Proof, Role, Sighting
 from agent.failures.text.answers import Answers
-from agent.failures.text.ends import container_that_ended, ended_with_none, says_it_ended
+from agent.failures.text.ends import container_that_ended, ended_without_fault, says_it_ended
 from agent.failures.text.log_text import is_bare, warns_of_failure
 from agent.failures.text.no_evidence import GOES_ON, counts_none, says_it_passed
 from agent.failures.text.notes import is_mild_of_vllm, last_entry, notes_of, only_info
@@ -157,8 +157,8 @@ def ends_dead(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Tim
     """Whether words below all that a server did, or that went wrong, say that a process ended which nobody had stopped.
 
     Below them stand at most notes, and answers to probes. The words of one container are those that compose writes of
-    it, above what others go on to say. One that ended with 0 was asked to, or had done its work, unless it is a server
-    that had begun.
+    it, above what others go on to say. One that ended with 0, or with no word of a fault, was asked to, or had done its
+    work, unless it is a server that had begun.
     """
     said = [s for s in sightings if s.signature.role is not Role.HINT]
     notes = {s.index for s in said if s.signature.role is Role.BENIGN or s.signature.proof is Proof.ANSWERS}
@@ -186,19 +186,19 @@ def ends_dead(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Tim
 
 def _is_of_a_server(line: str) -> bool:
     """Whether a line says that a container or a process ended with 0 which has no name, or that of a model server."""
-    whose = ended_with_none(line) if "exited with code 0" in line else None
+    whose = ended_without_fault(line) if "exited with code 0" in line else None
     return whose is not None and (not whose or names_server(whose))
 
 
 def _ends_unasked(lines: Sequence[str], timeline: Timeline) -> bool:
     """Whether a line says that something ended, with whatever code, that nobody had stopped above it."""
-    ends = (at for at, line in enumerate(lines) if says_it_ended(line) or ended_with_none(line) is not None)
+    ends = (at for at, line in enumerate(lines) if says_it_ended(line) or ended_without_fault(line) is not None)
     return any(not is_stopped(lines, at, timeline) for at in ends)
 
 
 def _is_servers_end(lines: Sequence[str], index: int, timeline: Timeline) -> bool:
-    """Whether a line says that what may be the server ended with 0, and nobody had stopped it."""
-    whose = ended_with_none(lines[index])
+    """Whether a line says that what may be the server ended without a fault, and nobody had stopped it."""
+    whose = ended_without_fault(lines[index])
     if whose is None or is_stopped(lines, index, timeline):
         return False
     return subject_of(lines[index]) in {Subject.SERVER, Subject.NOBODY} and timeline.may_name(whose)

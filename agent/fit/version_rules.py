@@ -65,6 +65,7 @@ class VersionRules:
         is_unread: Older than every version that was read; the rules are those of the oldest one.
         is_early: A build before the release whose number it carries.
         is_of_a_checkout: A build that names a commit or its maker: it may hold what the release of its number lacks.
+        is_late_checkout: One without tags that counts as many commits as the newest releases do.
         assumptions: What was assumed because this exact version was not read.
         source: Where the rules were read.
     """
@@ -112,6 +113,7 @@ class VersionRules:
     is_unread: bool = False
     is_early: bool = False
     is_of_a_checkout: bool = False
+    is_late_checkout: bool = False
     harmless_flags: frozenset[str] = field(default_factory=frozenset)
     flag_versions: Mapping[str, FlagVersions] = field(default_factory=dict, compare=False)
     assumptions: tuple[str, ...] = ()

@@ -43,7 +43,7 @@ _SETTINGS = _Work(
     fixes=("fix_command_line", "upgrade_version"),
 )
 _PARSER = _Work(
-    files=("srt/function_call/", "/tool_parsers/", "/tool_parser", "/reasoning_parser", "vllm/reasoning/"),
+    files=("srt/function_call/", "/tool_parser", "/reasoning_parser", "vllm/reasoning/"),
     class_=FailureClass.TOOL_PARSER_ERROR,
     fixes=("upgrade_version", "set_flag tool_call_parser", "none_code_bug"),
 )
@@ -119,7 +119,10 @@ _REFUSES = (
     "incompatible",
     "'dict' object has no attribute",
 )
-"""How the code that moves the KV cache refuses its settings, in vLLM 0.20 to 0.32 and LMCache 0.5."""
+"""How the code that moves the KV cache refuses its settings, in vLLM 0.20 to 0.32 and LMCache 0.5.
+
+The last is what it raises of settings that were given as a dict.
+"""
 
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]{3,60}")
 _OTHER_PROGRAM = re.compile(r"\b(?:pip3?|docker|nvcc|ray start)\b")

@@ -1,4 +1,4 @@
-"""The end of a process, as shells, supervisors, container runtimes and platforms report it."""
+"""The end of a process, as shells, supervisors, container runtimes, platforms and Python report it."""
 
 import re
 
@@ -29,7 +29,7 @@ _WORDS = (
 )
 """Most lines hold none of these, and are not searched for the expression above."""
 _ANYTHING = "(?i:container|process|server|program|app)"
-_WITH_NONE = re.compile(
+_WITHOUT_FAULT = re.compile(
     rf"(?:(?:{_ANYTHING}|(?P<name>[\w.-]{{1,120}})) exited with code 0"
     r"|Container called exit\(0\)|\.service: Deactivated successfully"
     r"|resource_tracker: There appear to be \d{1,9} leaked [a-z_]{1,40} objects to clean up at shutdown)(?!\d)"
@@ -46,9 +46,12 @@ def says_it_ended(line: str) -> bool:
     return _ENDED.search(line[:2000]) is not None
 
 
-def ended_with_none(line: str) -> str | None:
-    """Whose container a line says to have ended with 0: its name, or nothing where none is named; None for no end."""
-    found = _WITH_NONE.search(line[:2000])
+def ended_without_fault(line: str) -> str | None:
+    """Whose container a line says to have ended, with 0 or with no word of a fault.
+
+    Its name, or nothing where none is named; None for no end.
+    """
+    found = _WITHOUT_FAULT.search(line[:2000])
     return None if found is None else found["name"] or ""
 
 

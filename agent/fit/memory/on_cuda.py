@@ -282,8 +282,7 @@ def _blocks_of_graph_profile(
     blocks of 1,056 tokens: 0.18.0 printed "num_gpu_blocks_override=512" and ran out of memory on 44 GiB.
 
     Source: v1/worker/gpu_model_runner.py _init_minimal_kv_cache_for_profiling of 0.18.0, 0.19.0, 0.21.0 to 0.27.0,
-    0.29.0 and 0.33.0, and gpu_worker.py determine_available_memory (ROCm
-    from 0.26 on), read 2026-11-23.
+    0.29.0 and 0.33.0, and gpu_worker.py determine_available_memory (ROCm from 0.26 on), read 2026-11-23.
     """
     on_rocm = accelerator.kind is AcceleratorKind.ROCM and not rules.profiles_graphs_by_sequence
     if not rules.profiles_graphs or on_rocm or estimates_graphs(model, flags, rules) is False:

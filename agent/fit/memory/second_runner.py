@@ -22,9 +22,8 @@ _WARMED_UP_ELSEWHERE = 4
 _WARM_UP_TOKENS = 2
 """Tokens of one prompt of the warm-up, and one more for each that is guessed."""
 
-_BESIDE = GIB // 7
-"""What the first call of kernels may hold beside that; assumed: a server that died while warming up had taken nothing
-beside (0.27.1, 22.87 GiB of a 4090 in use)."""
+_BESIDE = GIB // 5
+"""What the first call of kernels may hold beside that; assumed."""
 
 _FLASHINFER_FROM = (8, 0)
 _COUNTED_FROM, _COPIES_ONLY_IF_ASKED_FROM = (0, 27), (0, 28)
@@ -34,6 +33,24 @@ _EVERY_MODEL_FROM = (0, 29)
 _VERIFIES_BY_CHUNKS_FROM = (0, 28)
 _FIRST_RUNNER_UNTIL = (0, 33)
 _GUESSED_BY_SECOND = frozenset({"mtp", "eagle", "eagle3", "dflash", "dspark"})
+_SERVED_IN_SPITE = frozenset({"DeepseekV2ForCausalLM", "GraniteMoeForCausalLM", "Qwen2MoeForCausalLM"})
+"""Models with experts that are its own by default from 0.25.1 on."""
+
+_SERVED_LATER = {"DeepseekV4ForCausalLM": (0, 28), "KimiK3ForConditionalGeneration": (0, 27)}
+_KEEPS_THE_FIRST = frozenset(
+    {
+        *(
+            "logits-processors",
+            "enable-prompt-embeds",
+            "enable-dbo",
+            "enable-elastic-ep",
+            "enable-return-routed-experts",
+        ),
+        *("prefill-context-parallel-size", "compilation-config"),
+    }
+)
+"""Flags with which a server falls back to the other runner, or may: _get_v2_model_runner_unsupported_features."""
+
 _NEVER_BY_SECOND = frozenset({"suffix", "custom_class"})
 
 
@@ -120,7 +137,7 @@ def serves(model: ModelFacts, flags: Flags, rules: VersionRules) -> bool:
             return False
         if rules.numbers < _FIRST_RUNNER_UNTIL and guessing.method not in _GUESSED_BY_SECOND:
             return False
-    if rules.numbers >= _EVERY_MODEL_FROM or model.architecture == "DeepseekV2ForCausalLM":
+    if rules.numbers >= _EVERY_MODEL_FROM or model.architecture in _SERVED_IN_SPITE:
         return True
     if rules.assumptions:  # of two versions beside each other one may hold
         return True
@@ -130,14 +147,19 @@ def serves(model: ModelFacts, flags: Flags, rules: VersionRules) -> bool:
 def estimates_graphs(model: ModelFacts, flags: Flags, rules: VersionRules) -> bool | None:
     """Whether graphs are profiled where the version does so at all: before 0.29 Model Runner V2 estimates none.
 
-    None where either runner may serve, and of builds on the way to a release, which may do as it does.
+    None where either runner may serve, and of builds on the way to a release, which may do as it does. Pooling models
+    are the first runner's until 0.29.
 
     Source: issue 49224 of vllm-project/vllm and profile_cudagraph_memory in vllm/v1/worker/gpu/model_runner.py, which
     returns 0 before 0.29.0, read 2026-11-27; with an estimate eight pools of 0.25.1 to 0.28.0 were over their range.
     """
-    if rules.numbers >= _EVERY_MODEL_FROM or not serves(model, flags, rules):
+    later = rules.numbers < _EVERY_MODEL_FROM and rules.numbers >= _SERVED_LATER.get(
+        model.architecture, _EVERY_MODEL_FROM
+    )
+    if rules.numbers >= _EVERY_MODEL_FROM or flags.pools or not (later or serves(model, flags, rules)):
         return True
-    return None if rules.is_early or (rules.assumptions and _is_kept_by_first(model)) else False
+    either = rules.assumptions and _is_kept_by_first(model) and model.architecture not in _SERVED_IN_SPITE
+    return None if rules.is_early or later or either or flags.asks_for(_KEEPS_THE_FIRST) else False
 
 
 def compiled_peak(flags: Flags, rules: VersionRules) -> Bounds:
@@ -148,7 +170,7 @@ def compiled_peak(flags: Flags, rules: VersionRules) -> Bounds:
     """
     compiles = not flags.enforce_eager and flags.compilation_level != 0
     unseen = not compiles or rules.numbers >= _EVERY_MODEL_FROM
-    return NOTHING if unseen else Bounds(low=0, best=GIB // 2, high=3 * GIB // 2)
+    return NOTHING if unseen else Bounds(low=0, best=GIB // 2, high=2 * GIB)
 
 
 def compiled_libraries(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules) -> Bounds:
@@ -157,7 +179,7 @@ def compiled_libraries(model: ModelFacts, accelerator: AcceleratorFacts, flags: 
     It comes together with that peak, not by itself, so it is bounded by more than it was.
     """
     on_blackwell = accelerator.kind is AcceleratorKind.CUDA and accelerator.supports(_BLACKWELL)
-    unseen = not on_blackwell or estimates_graphs(model, flags, rules) is not False
+    unseen = not on_blackwell or estimates_graphs(model, flags, rules) is True
     return NOTHING if unseen or not compiled_peak(flags, rules).high else Bounds(low=0, best=0, high=2 * GIB)
 
 

@@ -107,6 +107,8 @@ def judge(
     findings = _Findings()
     if rules.is_unread:
         findings.left_out.append(f"what the profile run of vLLM before {rules.version} takes was not read")
+    if rules.is_early and not rules.asked and not rules.is_late_checkout:
+        findings.left_out.append("which release this build was made before is not known")
     if rules.is_dated:
         _judge_dated(model, accelerator, flags, rules, findings, run=run)
     _judge_model(model, flags, rules, findings)

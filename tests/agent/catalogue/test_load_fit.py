@@ -234,6 +234,12 @@ def test_a_build_of_a_checkout_without_tags_is_of_no_known_release(catalogue, to
     assert "names no release" in found.assumptions[0]
 
 
+@pytest.mark.parametrize(("told", "fits"), [("0.1.dev20073", True), ("0.1.dev9064+g103696862", None)])
+def test_a_checkout_that_counts_few_commits_may_be_older_than_the_rules(catalogue, told, fits):
+    model, card = catalogue.models.find("Qwen/Qwen3-4B"), catalogue.accelerator("nvidia-h100-80gb")
+    assert predict(model, card, 1, parse_flags("--max-model-len 4096"), catalogue.rules(told)).fits is fits
+
+
 @pytest.mark.parametrize(
     ("told", "of_its_own"),
     [

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from agent.failures.match.matcher import Matcher
-from agent.failures.text.ends import ended_with_none, says_it_ended
+from agent.failures.text.ends import ended_without_fault, says_it_ended
 from tests.agent.failures.log_changes import ACCESS, BANNER, ENGINE, HEALTHY_START, READY, TOKENS
 
 ENDS = [
@@ -170,7 +170,7 @@ def test_an_end_in_order_or_another_number_is_none(matcher: Matcher, said: str) 
 def test_a_server_that_was_up_and_ended_with_0_is_not_harmless(matcher: Matcher) -> None:
     """Unless it was told to, or another container is meant."""
     own = ["vllm-1  | " + line for line in HEALTHY_START]
-    assert ended_with_none("vllm-1 exited with code 0") == "vllm-1"
+    assert ended_without_fault("vllm-1 exited with code 0") == "vllm-1"
     assert not is_benign(matcher, [*HEALTHY_START, "Container called exit(0)."])
     assert not is_benign(matcher, [*own, "vllm-1 exited with code 0"])
     assert is_benign(matcher, [*own, "init-1 exited with code 0"])

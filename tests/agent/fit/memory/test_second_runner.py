@@ -5,7 +5,7 @@ import pytest
 from agent.fit.bounds import GIB
 from agent.fit.flags.flags import parse_flags
 from agent.fit.memory.batch import effective
-from agent.fit.memory.second_runner import beyond_profile, second_runner
+from agent.fit.memory.second_runner import beyond_profile, estimates_graphs, second_runner
 
 
 def sampling(catalogue, version, flags="--max-num-seqs 1024", *, model="Qwen/Qwen3.5-27B", card="nvidia-h100-80gb"):
@@ -114,6 +114,25 @@ def test_before_0_29_the_cache_gets_what_graphs_will_take(ask, model, card, flag
     """It estimates no graphs; code that is compiled first makes the profiled peak up to 1.1 GiB higher (12.86, 13.56)."""
     pool = ask(model, card, flags, vllm=version).kv_cache_bytes
     assert pool.low / GIB <= printed <= pool.high / GIB
+
+
+@pytest.mark.parametrize(
+    ("model", "flags", "version", "estimates"),
+    [
+        ("Qwen/Qwen3-4B", "", "0.27.1", False),
+        ("Qwen/Qwen3-4B", "", "0.29.0", True),
+        ("Qwen/Qwen3-4B", "--logits-processors lamp:Wick", "0.27.1", None),
+        ("Qwen/Qwen3-4B", "--enable-prompt-embeds", "0.27.1", None),
+        ("Qwen/Qwen3-4B", "--runner pooling", "0.27.1", True),
+        ("Qwen/Qwen3-30B-A3B", "", "0.27.1", True),
+        ("deepseek-ai/DeepSeek-V4-Flash", "", "0.28.0", None),
+        ("deepseek-ai/DeepSeek-V4-Flash", "", "0.27.1", True),
+    ],
+)
+def test_who_serves_says_whether_graphs_are_estimated(catalogue, model, flags, version, estimates):
+    """Source: _is_default_v2_model_runner_model and the features it lacks, vllm/config/vllm.py of 0.25.1 to 0.28.0."""
+    told = estimates_graphs(catalogue.models.find(model), parse_flags(flags), catalogue.rules(version))
+    assert told is estimates
 
 
 def test_graphs_that_nothing_was_given_up_for_may_find_no_room(ask):

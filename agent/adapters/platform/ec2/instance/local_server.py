@@ -53,13 +53,18 @@ def exchange(server: Server, asked: Json, what: tuple[str, str, str | None], tim
     try:
         connection.request(method, path, body.encode() if body else None, headers)
         answer = connection.getresponse()
-        if answer.status >= 400:
+        if answer.status >= 300:
             said = answer.read(4000).decode("utf-8", "replace").replace(key or "\0", "")
             return {"status": answer.status, "pieces": [[0.0, said]]}
         return {"status": answer.status, "pieces": list(pieces(answer, began, timeout_s))}
     except Exception as error:  # noqa: BLE001 - whatever the server does is its answer
         late = "timed out" in str(error)
-        return {"status": 0, "pieces": [], "late": late, "why": f"{type(error).__name__}: {error}"[:500]}
+        return {
+            "status": 0,
+            "pieces": [],
+            "late": late,
+            "why": f"{type(error).__name__}: {error}".replace(key or "\0", "")[:500],
+        }
     finally:
         connection.close()
 
