@@ -126,8 +126,7 @@ def activation_peak(
         best, high = max(best, compiled.best), max(high, compiled.high)
         if flags.speculative_config is not None or rules.assumptions:
             high = max(high, int((max(sampler + video, encoder) + GIB // 10) * 1.2) + 2 * GIB // 5)
-    if encoder:
-        high += _BUFFERS_OF_EMBEDDINGS * batch * model.hidden * 2
+    high += _BUFFERS_OF_EMBEDDINGS * batch * model.hidden * 2 if encoder else 0
     if rules.native_sampler:
         sorting = int(SORTED_BYTES_PER_LOGIT * _logits(model, run))
         best, high = max(best, sorting + video), max(high, sorting + video + GIB // 5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -105,10 +106,7 @@ def judge(
     what the budget leaves beside weights, peak and libraries must hold one request.
     """
     findings = _Findings()
-    if rules.is_unread:
-        findings.left_out.append(f"what the profile run of vLLM before {rules.version} takes was not read")
-    if rules.is_early and not rules.asked and not rules.is_late_checkout:
-        findings.left_out.append("which release this build was made before is not known")
+    findings.left_out.extend(_unread_of(rules))
     if rules.is_dated:
         _judge_dated(model, accelerator, flags, rules, findings, run=run)
     _judge_model(model, flags, rules, findings)
@@ -146,6 +144,13 @@ def judge(
         left_out=tuple(findings.left_out),
         notes=tuple(findings.notes),
     )
+
+
+def _unread_of(rules: VersionRules) -> Iterator[str]:
+    if rules.is_unread:
+        yield f"what the profile run of vLLM before {rules.version} takes was not read"
+    if rules.is_early and not rules.asked and not rules.is_late_checkout:
+        yield "which release this build was made before is not known"
 
 
 def _may_be_on_the_way(rules: VersionRules, first: str) -> bool:
