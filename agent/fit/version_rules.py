@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 _Numbers = tuple[int, ...] | None
@@ -118,6 +118,13 @@ class VersionRules:
     flag_versions: Mapping[str, FlagVersions] = field(default_factory=dict, compare=False)
     assumptions: tuple[str, ...] = ()
     source: str = ""
+
+    def unread(self) -> Iterator[str]:
+        """What of the version was not read, so that nothing is said to fit by these rules alone."""
+        if self.is_unread:
+            yield f"what the profile run of vLLM before {self.version} takes was not read"
+        if self.is_early and not self.asked and not self.is_late_checkout:
+            yield "which release this build was made before is not known"
 
     @property
     def numbers(self) -> tuple[int, ...]:

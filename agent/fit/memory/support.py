@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -106,7 +105,7 @@ def judge(
     what the budget leaves beside weights, peak and libraries must hold one request.
     """
     findings = _Findings()
-    findings.left_out.extend(_unread_of(rules))
+    findings.left_out.extend(rules.unread())
     if rules.is_dated:
         _judge_dated(model, accelerator, flags, rules, findings, run=run)
     _judge_model(model, flags, rules, findings)
@@ -144,13 +143,6 @@ def judge(
         left_out=tuple(findings.left_out),
         notes=tuple(findings.notes),
     )
-
-
-def _unread_of(rules: VersionRules) -> Iterator[str]:
-    if rules.is_unread:
-        yield f"what the profile run of vLLM before {rules.version} takes was not read"
-    if rules.is_early and not rules.asked and not rules.is_late_checkout:
-        yield "which release this build was made before is not known"
 
 
 def _may_be_on_the_way(rules: VersionRules, first: str) -> bool:
