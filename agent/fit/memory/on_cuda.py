@@ -198,9 +198,7 @@ def _terms(
     sampling = second_runner(model, accelerator, flags, rules, run)
     activations = activation_peak(model, flags, run, rules, sampled=sampling.profiled if sampling else None)
     beyond = beyond_profile(sampling, activations)
-    by_second = estimates_graphs(model, flags, rules) is False
-    flash_2 = _keeps_flash_2_buffers(model, accelerator, rules)
-    graphs = graph_memory(model, flags, run, rules, flash_2=flash_2, by_second=by_second)
+    graphs = graph_memory(model, flags, run, rules, flash_2=_keeps_flash_2_buffers(model, accelerator, rules))
     graphs = graphs + graphs_of_narrow_experts(model, accelerator, flags, rules, run)
     low, best, high = (ceil(part * run.utilisation) for part in (total.low, total.best, total.high))
     return Terms(

@@ -50,9 +50,8 @@ _CHUNK = 16 * 1024
 _GRAPH_LAYERS = 32
 """Depth of the models on which the graphs' cost per captured size was calibrated."""
 
-_MOST, _MOST_BY_EIGHTS, _MOST_BY_SECOND = 1.35, 1.6, 1.2
-"""How many times its best estimate a graph may take. Model Runner V2 took 0.37 GiB for 24 layers, 0.64 for 36, 0.78 for
-42 and 0.81 for 64, each for 51 sizes (0.27 and 0.28): 0.6 to 1.1 times the best estimate."""
+_MOST, _MOST_BY_EIGHTS = 1.35, 1.6
+"""How many times its best estimate a graph may take."""
 
 _FLASH_2_LAYERS = 36
 """Depth of the models whose FlashAttention 2 buffers were recorded."""
@@ -345,13 +344,7 @@ def graph_estimate(model: ModelFacts, flags: Flags, run: Effective) -> Bounds:
 
 
 def graph_memory(
-    model: ModelFacts,
-    flags: Flags,
-    run: Effective,
-    rules: VersionRules,
-    *,
-    flash_2: bool = False,
-    by_second: bool = False,
+    model: ModelFacts, flags: Flags, run: Effective, rules: VersionRules, *, flash_2: bool = False
 ) -> Bounds:
     """What the captured graphs take in the end.
 
@@ -366,9 +359,8 @@ def graph_memory(
             utilisation of 0.9. A model of 64 layers took over 4 for 67 sizes (0.8.5) and failed. From 0.10 to 0.16
             the same cards took 0.5 to 0.65. From 0.17 on they hardly grow beyond 36 layers: 80 took 2.62 on each of
             four L40S (0.19.1) and 1.73 on each of two A100 (0.19.0, kuuroooo/MindSafe, logs/vllm_server.log).
-        by_second: Model Runner V2 captures them.
     """
-    most = _MOST_BY_SECOND if by_second else _MOST_BY_EIGHTS if rules.captures_by_eights else _MOST
+    most = _MOST_BY_EIGHTS if rules.captures_by_eights else _MOST
     usual = _graphs(model, flags, run, base=0.05, per_size=0.011, most=most)
     if not flash_2 or not run.captured:
         return usual

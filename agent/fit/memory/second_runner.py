@@ -33,20 +33,19 @@ _EVERY_MODEL_FROM = (0, 29)
 _VERIFIES_BY_CHUNKS_FROM = (0, 28)
 _FIRST_RUNNER_UNTIL = (0, 33)
 _GUESSED_BY_SECOND = frozenset({"mtp", "eagle", "eagle3", "dflash", "dspark"})
-_SERVED_IN_SPITE = frozenset({"DeepseekV2ForCausalLM", "GraniteMoeForCausalLM", "Qwen2MoeForCausalLM"})
+_EXPERTS_BY_SECOND = frozenset({"DeepseekV2ForCausalLM", "GraniteMoeForCausalLM", "Qwen2MoeForCausalLM"})
 """Models with experts that are its own by default from 0.25.1 on."""
 
-_SERVED_LATER = {"DeepseekV4ForCausalLM": (0, 28), "KimiK3ForConditionalGeneration": (0, 27)}
-_KEEPS_THE_FIRST = frozenset(
+_BY_SECOND_FROM = {"DeepseekV4ForCausalLM": (0, 28), "KimiK3ForConditionalGeneration": (0, 27)}
+_MAY_KEEP_THE_FIRST = frozenset(
     {
-        *(
-            "logits-processors",
-            "enable-prompt-embeds",
-            "enable-dbo",
-            "enable-elastic-ep",
-            "enable-return-routed-experts",
-        ),
-        *("prefill-context-parallel-size", "compilation-config"),
+        "compilation-config",
+        "enable-dbo",
+        "enable-elastic-ep",
+        "enable-prompt-embeds",
+        "enable-return-routed-experts",
+        "logits-processors",
+        "prefill-context-parallel-size",
     }
 )
 """Flags with which a server falls back to the other runner, or may: _get_v2_model_runner_unsupported_features."""
@@ -137,7 +136,7 @@ def serves(model: ModelFacts, flags: Flags, rules: VersionRules) -> bool:
             return False
         if rules.numbers < _FIRST_RUNNER_UNTIL and guessing.method not in _GUESSED_BY_SECOND:
             return False
-    if rules.numbers >= _EVERY_MODEL_FROM or model.architecture in _SERVED_IN_SPITE:
+    if rules.numbers >= _EVERY_MODEL_FROM or model.architecture in _EXPERTS_BY_SECOND:
         return True
     if rules.assumptions:  # of two versions beside each other one may hold
         return True
@@ -153,13 +152,13 @@ def estimates_graphs(model: ModelFacts, flags: Flags, rules: VersionRules) -> bo
     Source: issue 49224 of vllm-project/vllm and profile_cudagraph_memory in vllm/v1/worker/gpu/model_runner.py, which
     returns 0 before 0.29.0, read 2026-11-27; with an estimate eight pools of 0.25.1 to 0.28.0 were over their range.
     """
-    later = rules.numbers < _EVERY_MODEL_FROM and rules.numbers >= _SERVED_LATER.get(
+    later = rules.numbers < _EVERY_MODEL_FROM and rules.numbers >= _BY_SECOND_FROM.get(
         model.architecture, _EVERY_MODEL_FROM
     )
     if rules.numbers >= _EVERY_MODEL_FROM or flags.pools or not (later or serves(model, flags, rules)):
         return True
-    either = rules.assumptions and _is_kept_by_first(model) and model.architecture not in _SERVED_IN_SPITE
-    return None if rules.is_early or later or either or flags.asks_for(_KEEPS_THE_FIRST) else False
+    either = rules.assumptions and _is_kept_by_first(model) and model.architecture not in _EXPERTS_BY_SECOND
+    return None if rules.is_early or later or either or flags.asks_for(_MAY_KEEP_THE_FIRST) else False
 
 
 def compiled_peak(flags: Flags, rules: VersionRules) -> Bounds:

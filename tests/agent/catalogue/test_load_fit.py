@@ -226,22 +226,22 @@ def test_between_known_versions_the_lower_ones_rules_hold(catalogue, told, rules
     assert found.is_unread is (told == "0.5.4")
 
 
-@pytest.mark.parametrize("told", ["0.1.dev20073", "0.1.dev1+g03416eada", "0.0.0.dev0"])
-def test_a_build_of_a_checkout_without_tags_is_of_no_known_release(catalogue, told):
+@pytest.mark.parametrize("version", ["0.1.dev20073", "0.1.dev1+g03416eada", "0.0.0.dev0"])
+def test_a_build_of_a_checkout_without_tags_is_of_no_known_release(catalogue, version):
     """DeepSeek V4 ran on eight H100 by 0.1.dev20073: it is neither older than every release nor one of them."""
-    found = catalogue.rules(told)
+    found = catalogue.rules(version)
     assert (found.version, found.asked, found.is_unread, found.is_of_a_checkout) == ("0.33.0", "", False, True)
     assert "names no release" in found.assumptions[0]
 
 
-@pytest.mark.parametrize(("told", "fits"), [("0.1.dev20073", True), ("0.1.dev9064+g103696862", None)])
-def test_a_checkout_that_counts_few_commits_may_be_older_than_the_rules(catalogue, told, fits):
+@pytest.mark.parametrize(("version", "fits"), [("0.1.dev20073", True), ("0.1.dev9064+g103696862", None)])
+def test_a_checkout_that_counts_few_commits_may_be_older_than_the_rules(catalogue, version, fits):
     model, card = catalogue.models.find("Qwen/Qwen3-4B"), catalogue.accelerator("nvidia-h100-80gb")
-    assert predict(model, card, 1, parse_flags("--max-model-len 4096"), catalogue.rules(told)).fits is fits
+    assert predict(model, card, 1, parse_flags("--max-model-len 4096"), catalogue.rules(version)).fits is fits
 
 
 @pytest.mark.parametrize(
-    ("told", "of_its_own"),
+    ("version", "of_its_own"),
     [
         ("0.27.1+aeon.sm121a.dspark", True),
         ("0.11.0+582e4e37.nv25.11", True),
@@ -251,8 +251,8 @@ def test_a_checkout_that_counts_few_commits_may_be_older_than_the_rules(catalogu
         ("0.27.1", False),
     ],
 )
-def test_a_build_that_names_its_maker_may_hold_what_its_release_lacks(catalogue, told, of_its_own):
-    assert catalogue.rules(told).is_of_a_checkout is of_its_own
+def test_a_build_that_names_its_maker_may_hold_what_its_release_lacks(catalogue, version, of_its_own):
+    assert catalogue.rules(version).is_of_a_checkout is of_its_own
 
 
 def test_a_text_that_is_no_version_is_refused(catalogue):
