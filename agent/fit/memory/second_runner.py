@@ -37,6 +37,8 @@ _EXPERTS_BY_SECOND = frozenset({"DeepseekV2ForCausalLM", "GraniteMoeForCausalLM"
 """Models with experts that are its own by default from 0.25.1 on."""
 
 _BY_SECOND_FROM = {"DeepseekV4ForCausalLM": (0, 28), "KimiK3ForConditionalGeneration": (0, 27)}
+"""Others, from a later version on; what they sample with is not told apart here."""
+
 _MAY_KEEP_THE_FIRST = frozenset(
     {
         "compilation-config",
@@ -152,10 +154,10 @@ def estimates_graphs(model: ModelFacts, flags: Flags, rules: VersionRules) -> bo
     Source: issue 49224 of vllm-project/vllm and profile_cudagraph_memory in vllm/v1/worker/gpu/model_runner.py, which
     returns 0 before 0.29.0, read 2026-11-27; with an estimate eight pools of 0.25.1 to 0.28.0 were over their range.
     """
-    later = rules.numbers < _EVERY_MODEL_FROM and rules.numbers >= _BY_SECOND_FROM.get(
-        model.architecture, _EVERY_MODEL_FROM
-    )
-    if rules.numbers >= _EVERY_MODEL_FROM or flags.pools or not (later or serves(model, flags, rules)):
+    if rules.numbers >= _EVERY_MODEL_FROM or flags.pools:
+        return True
+    later = rules.numbers >= _BY_SECOND_FROM.get(model.architecture, _EVERY_MODEL_FROM)
+    if not (later or serves(model, flags, rules)):
         return True
     either = rules.assumptions and _is_kept_by_first(model) and model.architecture not in _EXPERTS_BY_SECOND
     return None if rules.is_early or later or either or flags.asks_for(_MAY_KEEP_THE_FIRST) else False
