@@ -209,9 +209,7 @@ def standing(
         and not asked.covers(s)
         and not (started.covers(s.index) or (_may_be_of_a_node(s) and started.node_is_back(s.index)))
         and not (s.signature.passing and answers.given_later(s.index))
-        and not (
-            started.answered(s.index) if _is_observed_probe(s.signature) else _is_pull(s) and started.pulled(s.index)
-        )
+        and not (started.answered(s.index) if _is_observed_probe(s.signature) else started.pulled(s.index))
         and not (_is_refused(s, lines) and timeline.others_start(s.index))
         and not _is_guessed(s, lines, timeline)
     ]
@@ -219,10 +217,6 @@ def standing(
 
 def _may_be_of_a_node(sighting: Sighting) -> bool:
     return sighting.signature.failure_class is FailureClass.ENGINE_DEAD and sighting.signature.role is Role.CONSEQUENCE
-
-
-def _is_pull(sighting: Sighting) -> bool:
-    return sighting.signature.failure_class is FailureClass.IMAGE_PULL_FAILED
 
 
 def _is_guessed(sighting: Sighting, lines: Sequence[str], timeline: Timeline) -> bool:

@@ -26,6 +26,7 @@ GIVEN_A_NODE = "Successfully assigned "
 
 _IMAGE = re.compile(r"(?:ull(?:ing|ed)?|ulling) image[: ]{1,2}\"(?P<name>[^\"]{1,300})\"")
 _PULLED = "Successfully pulled image"
+_NAMELESS = "ImagePull"
 _READY = re.compile(r"\s{0,8}(?:ContainersReady|Ready)\s{1,40}(?P<is>True|False)\s*$")
 """A condition of the pod, as ``kubectl describe`` shows it above the events."""
 
@@ -113,13 +114,17 @@ class PodStarts:
         return any(self._has((server, pod, kind), index, age) for pod in pods for kind in kinds)
 
     def pulled(self, index: int) -> bool:
-        """Whether the image that an event could not pull was pulled below it, and not since before."""
-        wanted = _IMAGE.search(self._lines[index])
-        age = _age_of(self._lines[index])[0]
+        """Whether the image that an event could not pull was pulled below it, and not since before.
+
+        An event that names none, as ``Error: ImagePullBackOff``, is of the one that the event above it names.
+        """
+        line = self._lines[index]
+        wanted = _IMAGE.search(line) or (_IMAGE.search(self._lines[index - 1]) if index and _NAMELESS in line else None)
+        age = _age_of(line)[0]
         if wanted is None:
             return False
-        below = (line for line in self._lines[index + 1 :] if _PULLED in line and f'"{wanted["name"]}"' in line)
-        return any((_age_of(line)[0] or 0) <= (_OLDEST if age is None else age) for line in below)
+        below = (at for at in self._lines[index + 1 :] if _PULLED in at and f'"{wanted["name"]}"' in at)
+        return any((_age_of(at)[0] or 0) <= (_OLDEST if age is None else age) for at in below)
 
     def node_is_back(self, index: int) -> bool:
         """Whether an event says that a node is not ready, and one below that the same is, with no eviction between."""

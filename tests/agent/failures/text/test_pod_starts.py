@@ -114,7 +114,7 @@ def test_that_a_container_was_started_is_no_certain_health(matcher: Matcher) -> 
 
 
 PULL = [
-    '  Warning  Failed   3m  kubelet  Failed to pull image "lamp/vllm:7": rpc error: code = Canceled desc = context canceled',
+    '  Warning  Failed   3m  kubelet  Failed to pull image "lamp/vllm:7": rpc error: code = Canceled desc = toomanyrequests: You have reached your unauthenticated pull rate limit',
     '  Normal   BackOff  3m  kubelet  Back-off pulling image "lamp/vllm:7"',
 ]
 PULLED = '  Normal   Pulled   1m  kubelet  Successfully pulled image "lamp/vllm:7" in 1m2s'
@@ -132,6 +132,8 @@ PULLED = '  Normal   Pulled   1m  kubelet  Successfully pulled image "lamp/vllm:
 )
 def test_an_image_that_was_pulled_in_the_end_is_there(matcher: Matcher, below: list[str], class_: str) -> None:
     """Another image, or an earlier pull of the same, proves nothing."""
+    nameless = '  Warning  Failed   3m  kubelet  Error: ImagePullBackOff'
+    assert matcher.classify("\n".join([PULL[0], nameless, *below]), whole_log=True, platform="kubernetes").class_ == class_
     assert matcher.classify("\n".join([*PULL, *below]), whole_log=True, platform="kubernetes").class_ == class_
 
 
