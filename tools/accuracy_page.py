@@ -70,6 +70,10 @@ counts no more. Labels were read from the threads first. Sets: incidents from th
 | 71 drawn from the same, 12 whole logs, 13 ordinary | 2026-11-27 | 62 of 71 | 55 of 71 | 19 of 19 | 0 |
 | 66 of new addresses, 20 whole logs, 9 composed, 16 ordinary | 2026-11-27 | 59 of 66 | 57 of 66 | 31 of 31 | 0 |
 | 64 held back of that search, 15 whole logs, 12 ordinary | 2026-11-27 | 58 of 64 | 55 of 64 | 23 of 23 | 0 |
+| 56 excerpts of new addresses, 5 composed, 4 ordinary | 2026-11-27 | 55 of 56 | 53 of 56 | 34 of 34 | 0 |
+| 61 of new addresses, 23 whole logs, 13 composed, 15 ordinary | 2026-11-27 | 55 of 61 | 55 of 61 | 21 of 21 | 0 |
+| 56 held back of the first, 5 composed, 3 ordinary | 2026-11-27 | 53 of 56 | 51 of 56 | 32 of 32 | 1 |
+| 60 held back of the second, 25 whole, 12 composed, 18 ordinary | 2026-11-27 | 59 of 60 | 55 of 60 | 30 of 30 | 0 |
 
 The rows up to `54 more` were searched for kinds that those before lacked; from the 100 on they hold whole logs of
 repositories never read before, and threads drawn by lot, cut wherever their writer cut them, of which many labels allow

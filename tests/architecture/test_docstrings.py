@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.statements import statements
+
 ROOT = Path(__file__).resolve().parents[2]
 CODE = sorted(path for folder in ("agent", "functions", "tools") for path in (ROOT / folder).rglob("*.py"))
 ENTRY = re.compile(r"^    (\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: \([^)]*\))?:", re.MULTILINE)
@@ -31,7 +33,7 @@ def classes(trees: Iterable[ast.Module]) -> dict[str, list[ast.ClassDef]]:
     """Return the classes by name; two of one name are taken together."""
     found: dict[str, list[ast.ClassDef]] = {}
     for tree in trees:
-        for node in ast.walk(tree):
+        for node in statements(tree):
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append(node)
     return found
@@ -51,7 +53,7 @@ def members(node: ast.ClassDef, known: dict[str, list[ast.ClassDef]]) -> set[str
 def wrong(tree: ast.Module, known: dict[str, list[ast.ClassDef]]) -> list[str]:
     """Return each name that a docstring describes and its signature or class does not have."""
     found = []
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             told, there = named(ast.get_docstring(node) or "", "Args"), parameters(node)
         elif isinstance(node, ast.ClassDef):
@@ -115,7 +117,7 @@ def test_a_docstring_names_only_exceptions_that_exist(trees: dict[Path, ast.Modu
     ours = classes(trees.values())
     found = []
     for path, tree in trees.items():
-        nodes = list(ast.walk(tree))
+        nodes = list(statements(tree))
         imported = {a.asname or a.name for n in nodes if isinstance(n, ast.Import | ast.ImportFrom) for a in n.names}
         for node in nodes:
             if isinstance(node, ast.FunctionDef | ast.ClassDef):

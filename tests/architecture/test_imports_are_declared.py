@@ -9,6 +9,8 @@ from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+from tests.statements import statements
+
 ROOT = Path(__file__).resolve().parents[2]
 CODE = sorted([*(ROOT / "agent").rglob("*.py"), *(ROOT / "functions").rglob("*.py")])
 NAMESPACES = {
@@ -56,7 +58,7 @@ def declared() -> frozenset[str]:
 def imported(source: str) -> set[str]:
     """Full names of all modules of others that a source imports, wherever in it."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in statements(ast.parse(source)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:

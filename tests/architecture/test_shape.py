@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.statements import statements
+
 ROOT = Path(__file__).resolve().parents[2]
 CODE = sorted(p for p in (ROOT / "agent").rglob("*.py"))
 NO_NOUNS = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "misc"}
@@ -29,7 +31,7 @@ def faults(text: str) -> Iterator[str]:
         yield f"{size} lines: split it by noun"
     if not (ast.get_docstring(tree) or "").split("\n")[0].endswith((".", "?", ":")):
         yield "the module's first line says what it is"
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             body = node.body[1:] if ast.get_docstring(node) else node.body
             lines = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0

@@ -124,6 +124,9 @@ _REFUSES = (
 The last is what it raises of settings that were given as a dict.
 """
 
+_CALLED_WRONGLY = ("positional argument", "unexpected keyword argument")
+"""A call that its function does not take: two versions of code meet, whatever the file holds that it reads."""
+
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]{3,60}")
 _OTHER_PROGRAM = re.compile(r"\b(?:pip3?|docker|nvcc|ray start)\b")
 """What stands before a flag that is none of the server's."""
@@ -144,6 +147,8 @@ def frames(case: RuleInput) -> Ruling:
     work = _innermost(calls)
     if work is _LOADER and not _HAS_WEIGHTS.isdisjoint(function for _, function in calls):
         work = None
+    if work is _LOADER and case.has(*_CALLED_WRONGLY):
+        work = _MODEL_CODE
     if work is _MODEL_CODE and case.phase is Phase.SERVING:
         work = None
     if work is None and starting and calls and (flag := _FLAG.search(case.line)):

@@ -177,11 +177,10 @@ def liveness(case: RuleInput) -> Ruling:
             confidence=0.75,
         )
     if case.mentions("connection refused") and case.phase is Phase.UNKNOWN:
-        return Ruling(
-            class_=FailureClass.STARTUP_PROBE_FAILED,
-            fixes=("increase_startup_probe", "relax_liveness_probe", "collect_container_logs"),
-            confidence=0.5,
-        )
+        fixes = ("increase_startup_probe", "relax_liveness_probe", "collect_container_logs")
+        if case.mentions("persistent failure to start container"):  # it ends again and again: its log says why
+            fixes = fixes[::-1]
+        return Ruling(class_=FailureClass.STARTUP_PROBE_FAILED, fixes=fixes, confidence=0.5)
     return Ruling()
 
 

@@ -30,9 +30,14 @@ _NAMELESS = "ImagePull"
 _READY = re.compile(r"\s{0,8}(?:ContainersReady|Ready)\s{1,40}(?P<is>True|False)\s*$")
 """A condition of the pod, as ``kubectl describe`` shows it above the events."""
 
-_REVISION_READY = re.compile(r"RevisionReady: Successfully provisioned revision ([a-z][\w-]{1,100})")
-_COLUMN = re.compile(r"(?:RevisionName(?:_s)?: (?P<revision>[a-z][\w-]{1,100})|\w{1,60}_[sdgbt]: )")
-"""How Container Apps says that a revision is up, and names that of an event: in a column, below the event's words."""
+_REVISION_READY = re.compile(r"RevisionReady: Successfully provisioned revision '?([a-z][\w-]{1,100})")
+_COLUMN = re.compile(
+    r"(?:RevisionName(?:_s)?: (?P<revision>[a-z][\w-]{1,100})|(?:\w{1,60}_[sdgbt]|TimeStamp|Type|ContainerAppName): )"
+)
+"""How Container Apps says that a revision is up, and names that of an event: in a column, below the event's words.
+
+Log Analytics gives columns a suffix, its own stream none.
+"""
 
 _TRIED = re.compile(
     r"STARTUP (?P<kind>\w{1,10}) probe failed (?P<times>\d{1,6}) times? consecutively"

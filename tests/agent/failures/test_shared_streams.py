@@ -320,6 +320,21 @@ CLOUD_RUN_READY = "Ready condition status changed to True for Revision lamp-0000
     [
         ([ACA_PROBE, "RevisionName: lamp--1a2b", ACA_READY], True),
         ([ACA_PROBE, "ContainerAppName_s: lamp", "RevisionName_s: lamp--1a2b", ACA_READY], True),
+        (
+            [
+                ACA_PROBE,
+                "TimeStamp: x",
+                "Type: Warning",
+                "ContainerAppName: lamp",
+                "RevisionName: lamp--1a2b",
+                ACA_READY,
+            ],
+            True,
+        ),
+        (
+            [ACA_PROBE, "RevisionName: lamp--1a2b", "RevisionReady: Successfully provisioned revision 'lamp--1a2b'"],
+            True,
+        ),
         ([ACA_READY, ACA_PROBE, "RevisionName: lamp--1a2b"], False),
         ([ACA_PROBE, "RevisionName: lamp--9z9z", ACA_READY], False),
         ([ACA_PROBE, "RevisionName_s: lamp--9z9z", ACA_READY, "RevisionName_s: lamp--1a2b"], False),
@@ -328,7 +343,15 @@ CLOUD_RUN_READY = "Ready condition status changed to True for Revision lamp-0000
         ([CLOUD_RUN_PROBE, CLOUD_RUN_READY], False),
     ],
     ids=[
-        *("ready below", "in columns", "ready above", "another revision", "another in columns"),
+        *(
+            "ready below",
+            "in columns",
+            "of its stream",
+            "in quotes",
+            "ready above",
+            "another revision",
+            "another in columns",
+        ),
         *("the probe's is not named", "not ready", "Cloud Run names none"),
     ],
 )

@@ -54,6 +54,16 @@ def test_an_exception_without_a_known_text_is_told_by_its_frames_and_never_by_it
     assert not found.certain
 
 
+@pytest.mark.parametrize(
+    "said", ["takes 1 positional argument but 2 were given", "got an unexpected keyword argument 'x'"]
+)
+def test_a_call_that_a_loader_does_not_take_says_nothing_of_the_weights(matcher: Matcher, said: str) -> None:
+    found = matcher.classify(
+        traceback(CORE, LOAD, end=f"TypeError: read_weights() {said}"), whole_log=True, platform=None
+    )
+    assert (found.class_, found.fix_actions[0]) == ("unsupported_architecture", "upgrade_version")
+
+
 def test_the_frames_say_more_than_the_end_of_the_engine_below_them(matcher: Matcher) -> None:
     ended = "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}"
     text = "Process EngineCore:\n" + traceback(CORE, LOAD, MODEL, end="ValueError: lamps want an even number") + "\n"

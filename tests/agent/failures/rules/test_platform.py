@@ -83,6 +83,21 @@ REFUSED = "Liveness probe failed: dial tcp 10.0.0.1:80: connect: connection refu
             "engine_dead",
             "collect_container_logs",
         ),
+        (
+            "Log: Liveness probe failed: Get http://10.1.1.2:3501/: connect: connection refused\nLog: Persistent Failure to start container\nReason: ContainerBackOff",
+            "startup_probe_failed",
+            "collect_container_logs",
+        ),
+        (
+            "service lamp was unable to place a task because no container instance met all of its requirements. Reason: No Container Instances were found in your capacity provider.",
+            "quota_exceeded",
+            "scale_out",
+        ),
+        (
+            "Error: No available node types can fulfill resource request {'node:10.9.8.7': 0.001, 'GPU': 1.0}",
+            "no_gpu_visible",
+            "set_env VLLM_HOST_IP",
+        ),
         ("Failed to pull image x: manifest unknown", "image_pull_failed", "fix_image_or_driver"),
         ("Failed to initialize NVML: Unknown Error", "no_gpu_visible", "restart"),
         ("Failed to initialize NVML: Driver/library version mismatch", "cuda_driver_mismatch", "fix_image_or_driver"),

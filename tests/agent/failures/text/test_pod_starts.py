@@ -132,8 +132,10 @@ PULLED = '  Normal   Pulled   1m  kubelet  Successfully pulled image "lamp/vllm:
 )
 def test_an_image_that_was_pulled_in_the_end_is_there(matcher: Matcher, below: list[str], class_: str) -> None:
     """Another image, or an earlier pull of the same, proves nothing."""
-    nameless = '  Warning  Failed   3m  kubelet  Error: ImagePullBackOff'
-    assert matcher.classify("\n".join([PULL[0], nameless, *below]), whole_log=True, platform="kubernetes").class_ == class_
+    nameless = "  Warning  Failed   3m  kubelet  Error: ImagePullBackOff"
+    assert (
+        matcher.classify("\n".join([PULL[0], nameless, *below]), whole_log=True, platform="kubernetes").class_ == class_
+    )
     assert matcher.classify("\n".join([*PULL, *below]), whole_log=True, platform="kubernetes").class_ == class_
 
 
