@@ -328,6 +328,7 @@ MOST_CALLS_A_LINE = 600
 
 
 @pytest.mark.parametrize("storm", STORMS)
+@pytest.mark.slow
 def test_twice_the_lines_cost_twice_the_work(matcher: Matcher, storm: str) -> None:
     """Counted in calls, which a busy machine does not change; a line in a long traceback may ask the 400 above it."""
 

@@ -14,6 +14,7 @@ from agent.failures.signature import WILDCARD
 SIGNATURES = load_failures().signatures
 
 
+@pytest.mark.slow
 def test_every_phrase_of_the_catalogue_is_heard():
     """In each phrase of a cause or consequence stands an alarm word or a named text, but for lines of health."""
     named = anchors_of(SIGNATURES, load_healthy())
@@ -29,6 +30,7 @@ def test_every_phrase_of_the_catalogue_is_heard():
     assert deaf == []
 
 
+@pytest.mark.slow
 def test_no_named_text_stands_in_a_healthy_line_or_a_harmless_phrase():
     """Only a phrase that is harmless elsewhere, word for word, may be named all the same."""
     needed = {p.lower() for s in SIGNATURES if s.role in NEEDED for p in s.phrases}
@@ -39,6 +41,7 @@ def test_no_named_text_stands_in_a_healthy_line_or_a_harmless_phrase():
     assert [text for text in named if text in harmless and text not in needed] == []
 
 
+@pytest.mark.slow
 def test_the_order_of_the_catalogue_does_not_matter():
     """The same texts come out, so that the deployed filter changes only when knowledge does."""
     shuffled = list(SIGNATURES)

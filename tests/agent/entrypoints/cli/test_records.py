@@ -176,6 +176,7 @@ def test_a_long_log_comes_in_stretches_of_whole_lines():
 
 
 @pytest.mark.parametrize("form", ["lines", "array", "text", "one line"])
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_source(form):
     """6 MiB of any form are read with less than 4 MiB, an endless line too."""
     size = 6 * 1024 * 1024

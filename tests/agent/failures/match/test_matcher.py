@@ -399,6 +399,7 @@ def test_a_log_that_lost_its_line_ends_is_read_record_by_record(matcher: Matcher
     assert classify(matcher, "\n".join(log_lines(one))).class_ is FailureClass.ENGINE_HANG
 
 
+@pytest.mark.slow
 def test_what_was_asked_before_is_answered_the_same_by_text_kind_and_platform(catalogue: FailureCatalogue) -> None:
     """A remembered finding is the finding; the same words as a whole log, or elsewhere, are another question."""
     remembering = compile_catalogue(catalogue.signatures, catalogue.words)

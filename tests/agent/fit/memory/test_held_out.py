@@ -41,6 +41,7 @@ def tokens_of_the_printed_pool(ask, row):
     return ask(row["model"], row["accelerator"], flags, vllm=row.get("vllm"), count=row["count"]).kv_tokens.best
 
 
+@pytest.mark.slow
 def test_no_start_up_that_failed_is_said_to_fit_and_none_that_ran_is_refused(answers):
     told = [(row["id"], report.fits) for row, report in answers if report is not None and report.fits is not None]
     ran = {row["id"]: row["ran"] for row in ROWS}
@@ -48,6 +49,7 @@ def test_no_start_up_that_failed_is_said_to_fit_and_none_that_ran_is_refused(ans
     assert sum(not ran[name] for name, _ in told) >= 3
 
 
+@pytest.mark.slow
 def test_the_shares_that_are_wanted_hold_where_model_and_card_are_known(ask, answers):
     known = [(row, report) for row, report in answers if report is not None]
     answered, of = share(report.fits is not None for _, report in known)

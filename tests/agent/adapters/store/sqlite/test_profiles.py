@@ -38,6 +38,7 @@ def test_a_profile_comes_back_equal_in_every_field(shelf, profile):
     assert shelf.get("a") == profile
 
 
+@pytest.mark.slow
 def test_every_bundled_model_survives_the_shelf(shelf, profile):
     models = load_fit_catalogue().models
     for name in models.names:
