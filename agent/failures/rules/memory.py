@@ -53,6 +53,8 @@ RESERVE_FIXES: Fixes = (
 _OF_LLAMA_CPP = ("ggml_", "llama_", "alloc_tensor_range", "graph_reserve")
 _RESERVES = ("ggml_gallocr", "compute buffer", "graph_reserve", "sched_reserve", "llama_new_context", "llama_context:")
 _LOADS = ("alloc_tensor_range", "error loading model: unable to allocate")
+_OF_A_REQUEST = "enginedeaderror"
+"""What vLLM raises for requests alone."""
 _FORWARD = (", in forward\n", ", in forward_cuda\n", ", in forward_native\n", ", in forward_hip\n")
 _THIS_PROCESS = re.compile(r"this process has (\d{1,6}(?:\.\d{1,4})?) (gib|mib)")
 _ONE_OF_THEM = re.compile(r"process \d{1,10} has ")
@@ -91,7 +93,7 @@ def gpu_oom(case: RuleInput) -> Ruling:
 
 
 def _without_a_phase(case: RuleInput) -> Ruling:
-    if case.mentions("private pools", *_FORWARD):  # CUDA graphs stand, or a layer computes: the weights are loaded
+    if case.mentions("private pools", *_FORWARD, _OF_A_REQUEST):  # graphs stand, or a layer computes: all is loaded
         return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
     if case.mentions("shardcannotstart"):  # TGI warms up only once its shards have their weights
         return Ruling(fixes=LOADING_FIXES)
@@ -167,7 +169,8 @@ def hbm(case: RuleInput) -> Ruling:
         return Ruling(fixes=("set_flag max_model_len lower", "upgrade_version", "set_flag max_num_seqs lower"))
     if case.phase is Phase.LOADING and case.mentions("quantiz", "qwix"):
         return Ruling(fixes=("change_model_or_quantization", "change_accelerator", "set_flag tensor_parallel_size up"))
-    if case.has("loading program", "at the bottom of memory") or case.phase in {Phase.GRAPH_CAPTURE, Phase.SERVING}:
+    loads = case.has("at the bottom of memory") or case.mentions("loading program")
+    if loads or case.phase in {Phase.GRAPH_CAPTURE, Phase.SERVING}:
         return Ruling(fixes=lower)
     exceeded, total = case.gib("hbm_exceeded"), case.gib("hbm_total")
     if exceeded is not None and exceeded < 0.08 * (total or 16.0):

@@ -43,7 +43,7 @@ _REGISTRY_UNREACHABLE = (
     "connection refused",
     "no such host",
     "tls handshake",
-    *("timeout", "context deadline exceeded", "unexpected eof", "x509", "no route to host"),
+    *("timeout", "context deadline exceeded", "unexpected eof", "x509", "no route to host", "failed to do request"),
 )
 _DEVICE_HANGS = (
     "timeout, signaled seq",

@@ -98,6 +98,11 @@ REFUSED = "Liveness probe failed: dial tcp 10.0.0.1:80: connect: connection refu
             "no_gpu_visible",
             "set_env VLLM_HOST_IP",
         ),
+        (
+            "Failed to pull image x: failed to do request: Get https://blobs.example/sha256:1",
+            "image_pull_failed",
+            "fix_network",
+        ),
         ("Failed to pull image x: manifest unknown", "image_pull_failed", "fix_image_or_driver"),
         ("Failed to initialize NVML: Unknown Error", "no_gpu_visible", "restart"),
         ("Failed to initialize NVML: Driver/library version mismatch", "cuda_driver_mismatch", "fix_image_or_driver"),
