@@ -172,7 +172,7 @@ looks for room on a disk is no failure by itself.
 The four from `91 excerpts` on are two searches more, labelled and sealed in halves; the 71 were run before the 91 were
 learned, the 64 after the other three. Of 56 of the 162 excerpts only a place in an index is known: they are counted,
 and not listed. No failure was called harmless, and all 107 certain answers were right. Five ordinary ones raised an
-alarm: an engine that is told to end in order, a probe that failed once while a pod was starting, a request's broken
+alarm: an engine that is asked to end in order, a probe that failed once while a pod was starting, a request's broken
 video, words of a prompt in a line without a head, and a web application of its own that broke off an answer; three of
 them do so still. Most of the other 22 misses of class were words that no rule knew: of a cgroup's limit in an old
 kernel, a port that somebody's own script finds taken, kernels that a card or a format does not go with, a template
@@ -195,7 +195,7 @@ wakes and that answers again below, a startup probe beside a liveness probe, an 
 The two after these were asked for in the same way, of LLM servers alone, sealed, and run once the four were learned.
 28 of the 92 were found by well-known texts of errors, without an address, and are the easier ones; all labels rest on
 excerpts of threads and on logs. No ordinary text raised an alarm, two were `unknown`. The failure called harmless, and
-the certain answer that was wrong, was a warning that the compiled kernels miss a symbol of PyTorch: it is told now.
+the certain answer that was wrong, was a warning that the compiled kernels miss a symbol of PyTorch: a failure now.
 Mended too: memory that is missing below requests, a program that a TPU has no room to load, a cache that is not there,
 Ollama that takes no more requests, a registry's storage that does not answer, devices that the container runtime does
 not find. Left: an index out of range in a parser that only the source names, a queue that stands while nothing runs, a

@@ -128,8 +128,9 @@ class PodStarts:
         age = _age_of(line)[0]
         if wanted is None:
             return False
-        below = (at for at in self._lines[index + 1 :] if _PULLED in at and f'"{wanted["name"]}"' in at)
-        return any((_age_of(at)[0] or 0) <= (_OLDEST if age is None else age) for at in below)
+        image = f'"{wanted["name"]}"'
+        below = (event for event in self._lines[index + 1 :] if _PULLED in event and image in event)
+        return any((_age_of(event)[0] or 0) <= (_OLDEST if age is None else age) for event in below)
 
     def node_is_back(self, index: int) -> bool:
         """Whether an event says that a node is not ready, and one below that the same is, with no eviction between."""

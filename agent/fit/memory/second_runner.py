@@ -37,7 +37,7 @@ _EXPERTS_BY_SECOND = frozenset({"DeepseekV2ForCausalLM", "GraniteMoeForCausalLM"
 """Models with experts that are its own by default from 0.25.1 on."""
 
 _BY_SECOND_FROM = {"DeepseekV4ForCausalLM": (0, 28), "KimiK3ForConditionalGeneration": (0, 27)}
-"""Others, from a later version on; what they sample with is not told apart here."""
+"""Others, from a later version on; what they sample with is not distinguished here."""
 
 _MAY_KEEP_THE_FIRST = frozenset(
     {

@@ -131,8 +131,8 @@ def test_before_0_29_the_cache_gets_what_graphs_will_take(ask, model, card, flag
 )
 def test_who_serves_says_whether_graphs_are_estimated(catalogue, model, flags, version, estimates):
     """Source: _is_default_v2_model_runner_model and the features it lacks, vllm/config/vllm.py of 0.25.1 to 0.28.0."""
-    told = estimates_graphs(catalogue.models.find(model), parse_flags(flags), catalogue.rules(version))
-    assert told is estimates
+    model_facts = catalogue.models.find(model)
+    assert estimates_graphs(model_facts, parse_flags(flags), catalogue.rules(version)) is estimates
 
 
 def test_graphs_that_nothing_was_given_up_for_may_find_no_room(ask):
