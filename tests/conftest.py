@@ -20,7 +20,6 @@ from tests.scheduling import FilesAndGroups, arranged
 from tests.temporary import in_memory
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test asks the model hub; those that need one start their own
-os.environ.setdefault("GOGC", "400")  # control planes and Prometheus: there is memory, and the cores are for the tests
 
 os.environ["PATH"] = without_shim(os.environ["PATH"])
 
