@@ -145,6 +145,7 @@ class _Entry(Value):
     whole_line: bool = False
     names_subject: bool = False
     passing: bool = False
+    says_error: bool = False
     needs_silence: bool = False
     fields: tuple[str, ...] = ()
     phase: Phase = Phase.UNKNOWN

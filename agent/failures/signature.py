@@ -124,6 +124,7 @@ class Signature:
         names_subject: Its lines may name the unit, the process or the folder that they are of (text/subjects.py):
             another program's is no sighting, unless the kernel or the platform ended it; a stranger's is not certain.
         passing: A consequence that later tokens, or the end of its start, disprove.
+        says_error: Only a line that says of itself that it is an error is a sighting.
         needs_silence: Concludes from what is not said: stands only in a whole log in which nothing else looks like
             trouble, and then before every other consequence.
         fields: Field name, with its unit, to an RE2 pattern with one group.
@@ -162,6 +163,7 @@ class Signature:
     whole_line: bool = False
     names_subject: bool = False
     passing: bool = False
+    says_error: bool = False
     needs_silence: bool = False
     fields: Mapping[str, str]
     phase: Phase = Phase.UNKNOWN

@@ -9,11 +9,11 @@ from agent.failures.first_cause import judge
 from agent.failures.match.index import Compiled, Index, compile_entry
 from agent.failures.signature import PLAIN_TROUBLE, TROUBLE, FailureClass, Proof, Sighting, Signature
 from agent.failures.text.client_text import without_client_words, without_prompts
-from agent.failures.text.log_text import clean, split_lines, unwrapped
+from agent.failures.text.log_text import clean, is_error_line, split_lines, unwrapped
 from agent.failures.text.no_evidence import without_arguments
 from agent.failures.text.rejoined import rejoined
 from agent.failures.text.relayed import unrelayed
-from agent.failures.text.streams import server_of
+from agent.failures.text.streams import body_of, server_of
 from agent.failures.text.words import StatusWords, Words
 
 MEMO_TEXTS: Final = 256
@@ -142,6 +142,8 @@ def compile_catalogue(entries: Iterable[Signature], words: Iterable[Words]) -> M
 
 def _is_said(compiled: Compiled, line: str) -> bool:
     """Whether a line says what an entry of trouble looks for, and does not only list it among arguments."""
+    if compiled.entry.says_error and not is_error_line(body_of(line)):
+        return False
     if compiled.entry.role not in TROUBLE or (said := without_arguments(line)) == line:
         return True
     raw = said.encode("utf-8", "surrogatepass")

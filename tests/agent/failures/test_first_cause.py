@@ -736,6 +736,27 @@ def test_a_note_without_a_level_is_no_failure(matcher: Matcher, line: str) -> No
     assert matcher.classify(line, whole_log=True, platform=None).class_ in {"unknown", "benign"}
 
 
+@pytest.mark.parametrize(
+    ("words", "class_"),
+    [
+        ("the shared memory size of 64 MB is not sufficient for two lamps", "shm_too_small"),
+        ("the lamp did not answer /health within 120 s, giving up", "startup_probe_failed"),
+        ("rank 1 did not join the lamps within 300 s", "nccl_failure"),
+        ("the KV cache is too small: room for 12 tokens, 40 wanted", "kv_cache_insufficient"),
+        ("the prompt has 9001 tokens, longer than the model takes", "context_length_exceeded"),
+        ("checkpoint lamp.bin is truncated: 12 of 4711 bytes", "weights_unreadable"),
+        ("this lamp needs CUDA 12.8, the host driver supports 12.2", "cuda_driver_mismatch"),
+        ("cannot split 6 heads over 4 lamps", "tp_shape_mismatch"),
+    ],
+)
+def test_words_of_a_mechanism_speak_in_an_error_that_no_entry_knows(matcher: Matcher, words: str, class_: str) -> None:
+    """It is a guess, never certain; a line that is no error by its own word says nothing with them."""
+    found = matcher.classify(f"ERROR: {words}", whole_log=True, platform=None)
+    assert (found.class_, found.hint, found.certain) == (class_, True, False)
+    assert matcher.classify(words, whole_log=True, platform=None).class_ in {"unknown", "benign"}
+    assert matcher.classify(f"INFO: {words}", whole_log=True, platform=None).class_ in {"unknown", "benign"}
+
+
 def test_a_warning_of_a_mechanism_explains_more_than_words_of_ordinary_logs(matcher: Matcher) -> None:
     def told(*lines: str) -> str:
         return matcher.classify("\n".join(lines), whole_log=True, platform=None).class_
