@@ -15,13 +15,10 @@ from tests import kube, rigs
 from tests import pubsub_emulator as pubsub
 from tests.counts import tries
 from tests.outside import absent
-from tests.python_on_path import without_shim
 from tests.scheduling import FilesAndGroups, arranged
 from tests.temporary import in_memory
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test asks the model hub; those that need one start their own
-
-os.environ["PATH"] = without_shim(os.environ["PATH"])
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a run in the background; what it starts must hear Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
