@@ -207,29 +207,29 @@ Ollama that takes no more requests, a registry's storage that does not answer, d
 not find. Left: an index out of range in a parser that only the source names, a queue that stands while nothing runs, a
 client that asks its own container, a reshaped cache of a fork, a server that listens on its loopback alone.
 
-The last four are two searches more, sealed in halves that are of the same kind, one text to each in turn: excerpts,
-and texts of restarts, units and platforms, of which ten are composed. 82 of the 153 are of vLLM, of which 75 were
-right; the others are of Ollama, llama.cpp, proxies and what stands under them, and are the weaker ones. Before the
-second halves were run, four phrases had been learned from the first. The failures called harmless were two starts of
-Ollama that find no card, at levels INFO and WARN alone, and a cache folder that the hub's client may not write and
-goes on. The certain answers that were wrong are that folder's, and a start that failed before another one that served.
-Mended: a driver's library that does not initialise, Ollama's wait for its runner, too little room in /dev/shm in newer
-words of vLLM and Ray, an assertion in a kernel's source, a layer that lacks its scale, a tool call that cannot be
-parsed, a proxy's health check. Left: a card that is not found at level INFO, the cache folder, a profile that an image
-does not have, a state directory that systemd refuses, an offline script that ends below its output, a pod's events in
-columns without its name.
+The four from `41 excerpts` on are two searches more, sealed in halves that are of the same kind, one text to each in
+turn: excerpts, and texts of restarts, units and platforms, of which ten are composed. 82 of the 153 are of vLLM, of
+which 75 were right; the others are of Ollama, llama.cpp, proxies and what stands under them, and are the weaker ones.
+Before the second halves were run, four phrases had been learned from the first. The failures called harmless were two
+starts of Ollama that find no card, at levels INFO and WARN alone, and a cache folder that the hub's client may not
+write and goes on. The certain answers that were wrong are that folder's, and a start that failed before another one
+that served. Mended: a driver's library that does not initialise, Ollama's wait for its runner, too little room in
+/dev/shm in newer words of vLLM and Ray, an assertion in a kernel's source, a layer that lacks its scale, a tool call
+that cannot be parsed, a proxy's health check. Left: a card that is not found at level INFO, the cache folder, a
+profile that an image does not have, a state directory that systemd refuses, an offline script that ends below its
+output, a pod's events in columns without its name.
 
 The 58 and the 70 were run once these were learned, and once words that name a mechanism had become a guess in errors
 that no entry knows; of the 128 that changed one answer, which was right with it. The 58 are excerpts as a search
 showed them, labelled from what was read of their threads: of the 17 that were wrong four end before their decisive
 line, and four are labelled by what the thread says and the text does not. The failures called harmless were a
-container that its session ended, a name that does not resolve while a client counts down its tries, and an assertion
-of ggml in words of before, at the end of a log. The ordinary text that raised an alarm is a benchmark's server whose
-resource tracker died with it. Mended: that assertion, a stack frame that is too large for a card, a model class
-without pipelines, a range that a resumed download cannot have, a job that a driver gave up, an image that compose
-cannot resolve. Left, for the sink's filter has no room for more words: a layer without a method for its quantisation,
-pages of one size, no XPU by PyTorch's count, no memory left on Ascend; left too: placement groups that wait, a hang
-that only a dump of its threads shows, a listing of ports, a rollout whose waiting pod is only listed.
+container that ended with its user's login, a name that does not resolve while a client counts down its tries, and an
+assertion of ggml in words of before, at the end of a log. The ordinary text that raised an alarm is a benchmark's
+server whose resource tracker died with it. Mended: that assertion, a stack frame that is too large for a card, a model
+class without pipelines, a range that a resumed download cannot have, a job that a driver gave up, an image that
+compose cannot resolve. Left, for the sink's filter has no room for more words: a layer without a method for its
+quantisation, pages of one size, no XPU by PyTorch's count, no memory left on Ascend; left too: placement groups that
+wait, a hang that only a dump of its threads shows, a listing of ports, a rollout whose waiting pod is only listed.
 
 Both corpora were then crossed with 41 more wrappers, and their failures with fourteen last lines at four places of a
 healthy log; 142 ends that shells, supervisors, runtimes and platforms write were put below healthy logs. A launcher

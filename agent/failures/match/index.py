@@ -39,7 +39,7 @@ class Compiled:
         plain_vetoes: Those of one part, ``gapped_vetoes`` the others; case matters.
         level_veto: The levels among them, as other loggers spell them at the head of a line.
         skips_programs: By itself a line that names another program is no trouble (text/subjects.py).
-        line_match: What a line by itself is told to be; None for an entry that concludes from what others do not say.
+        line_match: What a line by itself is told to be; None for an entry that asks for more than its words.
     """
 
     entry: Signature
@@ -170,7 +170,7 @@ def compile_entry(entry: Signature) -> Compiled:
         text_vetoes=tuple(parse_phrase(text, at_least=1) for text in entry.unless_text),
         skips_programs=entry.names_subject and entry.precedence < MACHINE_FROM,
         line_match=None
-        if entry.needs_silence
+        if entry.needs_silence or entry.says_error
         else LineMatch(
             signature=entry.id,
             class_=entry.failure_class,

@@ -141,7 +141,7 @@ def compile_catalogue(entries: Iterable[Signature], words: Iterable[Words]) -> M
 
 
 def _is_said(compiled: Compiled, line: str) -> bool:
-    """Whether a line says what an entry of trouble looks for, and does not only list it among arguments."""
+    """Whether a line says what an entry of trouble looks for: not among arguments, as an error if it wants one."""
     if compiled.entry.says_error and not is_error_line(body_of(line)):
         return False
     if compiled.entry.role not in TROUBLE or (said := without_arguments(line)) == line:

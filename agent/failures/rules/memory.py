@@ -170,7 +170,7 @@ def hbm(case: RuleInput) -> Ruling:
     if case.phase is Phase.LOADING and case.mentions("quantiz", "qwix"):
         return Ruling(fixes=("change_model_or_quantization", "change_accelerator", "set_flag tensor_parallel_size up"))
     loads = case.has("at the bottom of memory") or case.mentions("loading program")
-    if loads or case.phase in {Phase.GRAPH_CAPTURE, Phase.SERVING} or case.mentions("for request"):
+    if loads or case.phase in {Phase.GRAPH_CAPTURE, Phase.SERVING} or case.has("for request"):
         return Ruling(fixes=lower)
     exceeded, total = case.gib("hbm_exceeded"), case.gib("hbm_total")
     if exceeded is not None and exceeded < 0.08 * (total or 16.0):

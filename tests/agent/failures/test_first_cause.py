@@ -753,6 +753,7 @@ def test_words_of_a_mechanism_speak_in_an_error_that_no_entry_knows(matcher: Mat
     """It is a guess, never certain; a line that is no error by its own word says nothing with them."""
     found = matcher.classify(f"ERROR: {words}", whole_log=True, platform=None)
     assert (found.class_, found.hint, found.certain) == (class_, True, False)
+    assert matcher.line(words) is None
     assert matcher.classify(words, whole_log=True, platform=None).class_ in {"unknown", "benign"}
     assert matcher.classify(f"INFO: {words}", whole_log=True, platform=None).class_ in {"unknown", "benign"}
 

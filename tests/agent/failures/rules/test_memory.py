@@ -73,6 +73,9 @@ def test_a_card_that_is_nearly_full_at_start_wants_the_other_process_gone() -> N
 
 def test_programs_that_do_not_fit_want_a_lower_share_weights_another_topology() -> None:
     assert hbm(case(Phase.SERVING)).fixes[0] == "set_flag gpu_memory_utilization lower"
+    assert (
+        hbm(case(text="error gathering blocks for request lamp-0")).fixes[0] == "set_flag gpu_memory_utilization lower"
+    )
     assert hbm(case(Phase.LOADING, "quantizing")).fixes[0] == "change_model_or_quantization"
     assert hbm(case(Phase.LOADING, hbm_exceeded_gib=30.0, hbm_total_gib=15.75)).fixes == ()
 
