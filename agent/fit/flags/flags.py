@@ -17,6 +17,8 @@ __all__ = ("AUTO", "NO_ITEMS", "Flags", "OtherFlag", "SpeculativeFlags", "human_
 _HINT = "Write flags as vLLM takes them, shell-quoted: --max-model-len 8192 --limit-mm-per-prompt '{\"image\":0}'"
 _COUNTS = re.compile(r"[a-z]+=\d+(?:,[a-z]+=\d+)*")
 """How vLLM before 0.10 takes ``--limit-mm-per-prompt``."""
+_LEVEL = re.compile(r"[0-3]")
+"""How vLLM takes ``--compilation-config`` beside an object (config.py of 0.8, ``CompilationConfig.from_cli``)."""
 
 _DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -133,7 +135,8 @@ def _take(name: str, inline: str | None, following: list[str], read: _Read) -> N
         values["cudagraph_capture_sizes"] = tuple(_parsed(name, word, int) for word in given)
     elif key in _OBJECTS:
         text = _single(name, given)
-        read.whole[key] = (name, _json(name, text))
+        level = key == "compilation-config" and _LEVEL.fullmatch(text)
+        read.whole[key] = (name, {"level": int(text)} if level else _json(name, text))
         if key == "limit-mm-per-prompt" and _COUNTS.fullmatch(text):
             values["limit_mm_as_words"] = True
     elif key == "optimization-level":

@@ -32,6 +32,7 @@ from agent.fit.flags.flags import AUTO, Flags, OtherFlag, human_int, parse_flags
         ("-cc.max_cudagraph_capture_size 16", "max_cudagraph_capture_size", 16),
         ("""--compilation-config '{"cudagraph_mode": "none"}'""", "cudagraph_mode", "NONE"),
         ("-O0", "compilation_level", 0),
+        ("--compilation-config 3", "compilation_level", 3),
         (
             """--limit-mm-per-prompt '{"image": 0, "audio": {"count": 1}}'""",
             "limit_mm_per_prompt",
