@@ -24,15 +24,6 @@ _TRY = re.compile(r"TCP client failed to connect/validate to host .{1,200}\(try=
 _HANG_AFTER_S = 300
 """Seconds without a line after the KV cache stands: graphs of the largest models are captured in less."""
 
-_READY_POD = re.compile(r"^\W*(\S+?)-([a-z0-9]{8,10})-[a-z0-9]{5}\s+([1-9]\d*)/\3\s+running\b", re.MULTILINE)
-_PENDING_POD = re.compile(r"^\W*(\S+?)-([a-z0-9]{8,10})-[a-z0-9]{5}\s+0/\d+\s+pending\b", re.MULTILINE)
-_OLD_REPLICA_SET = re.compile(r"oldreplicasets:\s+\S+ \(([1-9]\d*)/\1 replicas created\)")
-_NEW_REPLICA_SET = re.compile(r"newreplicaset:\s+\S+ \([1-9]\d*/[1-9]\d* replicas created\)")
-_ONE_SERVES = re.compile(r"[1-9]\d* available \| [1-9]\d* unavailable")
-_STATUS_READY = re.compile(r'"?readyreplicas"?: ?[1-9]')
-_STATUS_LACKS = re.compile(r'"?unavailablereplicas"?: ?[1-9]')
-_AVAILABLE = re.compile(r"\btrue\s+minimumreplicasavailable")
-_STALLED = re.compile(r"\bfalse\s+progressdeadlineexceeded")
 SHORT_QUEUE = 32  # requests that wait in a burst, which is no saturation
 DEEP_QUEUE = 4  # so many times as many wait as run: one line is enough
 _RAY_ANSWERS_WITHIN_S = 60
@@ -300,43 +291,6 @@ def placement(case: RuleInput) -> Ruling:
     waited = max((int(seconds) for seconds in _PLACEMENT_WAIT.findall(case.text)), default=0)
     if waited < _RAY_ANSWERS_WITHIN_S or case.progress_after:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
-    return Ruling()
-
-
-def rollout(case: RuleInput) -> Ruling:
-    """A ready pod of the old ReplicaSet beside the one that waits proves the deadlock; the waiting alone does not."""
-    if _old_replica_serves(case.text):
-        return Ruling(
-            class_=FailureClass.ROLLOUT_DEADLOCK_NO_SPARE_GPU, fixes=("set_strategy", "scale_out"), confidence=0.92
-        )
-    return unschedulable(case)
-
-
-def _old_replica_serves(text: str) -> bool:
-    pending = {(match[1], match[2]) for match in _PENDING_POD.finditer(text)}
-    for ready in _READY_POD.finditer(text):
-        if any(name == ready[1] and hash_ != ready[2] for name, hash_ in pending):
-            return True
-    if _OLD_REPLICA_SET.search(text) and _NEW_REPLICA_SET.search(text) and not _none_available(text):
-        return True
-    if _ONE_SERVES.search(text) and "updated" in text:
-        return True
-    if _AVAILABLE.search(text) and _STALLED.search(text):
-        return True
-    if _STATUS_READY.search(text) and _STATUS_LACKS.search(text):
-        return True
-    return "old replicas are pending termination" in text
-
-
-def _none_available(text: str) -> bool:
-    return " 0 available" in text
-
-
-def unschedulable(case: RuleInput) -> Ruling:
-    """A node that lists what it can give, and no accelerator, lacks the device plugin or the driver."""
-    lists = case.mentions("allocatable:", "capacity:") and case.mentions("ephemeral-storage:", "memory:")
-    if lists and not re.search(r"(?:nvidia|amd|intel|google)\.com/(?:gpu|tpu): ", case.text):
-        return Ruling(fixes=("fix_image_or_driver", "fix_quota"), confidence=0.7)
     return Ruling()
 
 

@@ -6,6 +6,7 @@ from agent.failures.rules import build as rules_build
 from agent.failures.rules import frames as rules_frames
 from agent.failures.rules import memory as rules_memory
 from agent.failures.rules import platform as rules_platform
+from agent.failures.rules import rollout as rules_rollout
 from agent.failures.rules.rule_input import Rule
 
 RULES: Mapping[str, Rule] = {
@@ -44,12 +45,13 @@ RULES: Mapping[str, Rule] = {
         rules_platform.no_tokens,
         rules_platform.nothing_listens,
         rules_platform.placement,
-        rules_platform.rollout,
         rules_platform.saturation,
         rules_platform.silent_death,
         rules_platform.startup_probe,
         rules_platform.store_retries,
-        rules_platform.unschedulable,
         rules_platform.waiting,
+        rules_rollout.listed_as_pending,
+        rules_rollout.rollout,
+        rules_rollout.unschedulable,
     )
 }

@@ -1,0 +1,87 @@
+"""Pods that wait for a node."""
+
+import pytest
+
+from agent.failures.finding import Finding
+from agent.failures.match.matcher import Matcher
+
+
+def classify(matcher: Matcher, text: str) -> Finding:
+    return matcher.classify(text, whole_log=True, platform=None)
+
+
+WAITS = "Warning  FailedScheduling  11m  default-scheduler  0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
+PODS = "NAME                    READY   STATUS    RESTARTS   AGE\nvllm-6f7c9d4b8b-abcde   {old}   0          4d\n{new}"
+PENDING = "vllm-7b5d8f6c9d-fghij   0/1     Pending   0          12m\n"
+DESCRIBED = (
+    "OldReplicaSets:  vllm-6f7c9d4b8b (1/1 replicas created)\nNewReplicaSet:   vllm-7b5d8f6c9d (1/1 replicas created)"
+)
+STALLED = "  Available      True    MinimumReplicasAvailable\n  Progressing    False   ProgressDeadlineExceeded"
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        PODS.format(old="1/1     Running", new=PENDING),
+        "Replicas: 1 desired | 1 updated | 2 total | 1 available | 1 unavailable\n" + DESCRIBED,
+        STALLED,
+        '{"replicas": 2, "updatedReplicas": 1, "readyReplicas": 1, "unavailableReplicas": 1}',
+        'Waiting for deployment "vllm" rollout to finish: 1 old replicas are pending termination...',
+    ],
+    ids=["pods", "describe", "conditions", "status", "rollout"],
+)
+def test_a_rollout_that_waits_for_its_own_old_pod_is_a_deadlock(matcher: Matcher, beside: str) -> None:
+    """The ready pod of the old ReplicaSet stands in the text: its strategy is wrong, not the quota."""
+    for text in (f"{beside}\n{WAITS}", f"{WAITS}\n{beside}"):
+        found = matcher.classify(text, whole_log=True, platform="kubernetes")
+        assert (found.class_, found.fix_actions[0]) == ("rollout_deadlock_no_spare_gpu", "set_strategy")
+        assert found.certain
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "",
+        PENDING,
+        PODS.format(old="0/1     Running", new=PENDING),
+        PODS.format(old="1/1     Running", new="other-7b5d8f6c9d-fghij   0/1     Pending   0   12m\n"),
+        PODS.format(old="1/1     Running", new="vllm-6f7c9d4b8b-fghij   0/1     Pending   0   12m\n"),
+        "Replicas: 1 desired | 1 updated | 2 total | 0 available | 2 unavailable\n" + DESCRIBED,
+        "OldReplicaSets:  <none>\nNewReplicaSet:   vllm-7b5d8f6c9d (1/1 replicas created)",
+    ],
+    ids=["alone", "only new", "old not ready", "another workload", "a second replica", "none available", "no old set"],
+)
+def test_a_pod_that_waits_for_an_accelerator_is_missing_capacity(matcher: Matcher, beside: str) -> None:
+    found = matcher.classify(f"{beside}\n{WAITS}", whole_log=True, platform="kubernetes")
+    assert (found.class_, found.certain) == ("quota_exceeded", False)
+
+
+def test_one_line_never_proves_a_rollout_deadlock(matcher: Matcher) -> None:
+    match = matcher.line(WAITS)
+    assert match is not None
+    assert (match.class_, match.certain) == ("quota_exceeded", False)
+
+
+NODE = "Capacity:\n  cpu:                12\n  ephemeral-storage:  100Gi\n  memory:             16325228Ki\n  {gpu}pods:  110\n"
+
+
+@pytest.mark.parametrize(("gpu", "fix"), [("", "fix_image_or_driver"), ("nvidia.com/gpu:     1\n  ", "scale_out")])
+def test_a_node_that_offers_no_accelerator_lacks_its_device_plugin(matcher: Matcher, gpu: str, fix: str) -> None:
+    assert classify(matcher, NODE.format(gpu=gpu) + WAITS).fix_actions[0] == fix
+
+
+@pytest.mark.parametrize(
+    ("age", "old", "class_"),
+    [
+        ("12m", "1/1     Running", "rollout_deadlock_no_spare_gpu"),
+        ("105s", "1/1     Running", "rollout_deadlock_no_spare_gpu"),
+        ("5s", "1/1     Running", "unknown"),
+        ("12m", "0/1     Running", "quota_exceeded"),
+    ],
+)
+def test_a_table_of_pods_is_a_guess_at_what_the_new_one_waits_for(
+    matcher: Matcher, age: str, old: str, class_: str
+) -> None:
+    """A pod that waits for seconds only may be the next to start."""
+    found = classify(matcher, PODS.format(old=old, new=PENDING.replace("12m", age)))
+    assert (found.class_, found.certain, found.confidence < 0.5) == (class_, False, True)
