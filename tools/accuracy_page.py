@@ -236,7 +236,7 @@ wait, a hang that only a dump of its threads shows, a listing of ports.
 The 137 and the 98 were asked for as a third and a fourth dev-2: each class as often as there, cut and labelled in the
 same way, the clear ones in the order found, none picked for being hard. 182 of the 235 are of vLLM. Of the clean core
 (of vLLM, not reconstructed, not of low confidence) 109 of 118 and 57 of 63 were right. Those of the 98 come from
-repositories that were read whole and from threads without their answers, for no search was left; 59 of the 235 are
+repositories that were read whole and from threads without their answers; 59 of the 235 are
 one line or two. All 146 certain answers were right. The failures called harmless were a pod that is only listed as
 pending, a queue that stands where nothing runs, in a poster's own lines, and a request that an old version refuses.
 The ordinary ones that raised an alarm were an error that a connector overcomes by itself, in a log that leaves out

@@ -46,6 +46,14 @@ def architecture(case: RuleInput) -> Ruling:
     return Ruling()
 
 
+def block_split(case: RuleInput) -> Ruling:
+    """On one rank nothing was split: the checkpoint itself has a layer that is no whole number of blocks."""
+    if case.number("tensor_parallel_size") == 1:
+        fixes: Fixes = ("change_model_or_quantization", "upgrade_version")
+        return Ruling(class_=FailureClass.UNSUPPORTED_DTYPE_OR_QUANT, fixes=fixes)
+    return Ruling()
+
+
 def dtype(case: RuleInput) -> Ruling:
     """The message names the dtypes that would do."""
     supported = re.search(r"supported dtypes: \[?torch\.(\w{4,10})", case.line)

@@ -1,16 +1,21 @@
 """Rules for pods that wait for a node: beside an old one that serves, or by themselves."""
 
 import re
+from dataclasses import dataclass
 
 from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.signature import FailureClass
 
-_READY_POD = re.compile(r"^\W*(\S+?)-([a-z0-9]{8,10})-[a-z0-9]{5}\s+([1-9]\d*)/\3\s+running\b", re.MULTILINE)
-_PENDING_POD = re.compile(r"^\W*(\S+?)-([a-z0-9]{8,10})-[a-z0-9]{5}\s+0/\d+\s+pending\b", re.MULTILINE)
-_LONG_PENDING = re.compile(
-    r"\s0/\d{1,2}\s+pending\s+\d{1,4}(?: \([^)]{1,20}\))?\s+(?:[6-9]\ds|\d{3,}s|\d{1,4}[mhd])", re.IGNORECASE
+_ROW = re.compile(
+    r"^[^\w\n]{0,40}(?:[a-z0-9-]{1,63} +)?(\S{1,200}?)-([a-z0-9]{8,10})-([a-z0-9]{5})"
+    r"[^\S\n]+(\d{1,2})/(\d{1,2})[^\S\n]+(running|pending)\b"
+    r"(?:[^\S\n]+\d{1,4}(?: \([^)\n]{1,20}\))?[^\S\n]+((?:\d{1,5}[smhd]){1,3}))?",
+    re.MULTILINE,
 )
-"""A row of a table of pods: one that waits for a minute or longer."""
+"""A row of a table of pods: Deployment, ReplicaSet, pod, ready and all containers, status, its age if it stands."""
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+LONG_S = 60
+"""A pod that waits for less may be the next to start."""
 _OLD_REPLICA_SET = re.compile(r"oldreplicasets:\s+\S+ \(([1-9]\d*)/\1 replicas created\)")
 _NEW_REPLICA_SET = re.compile(r"newreplicaset:\s+\S+ \([1-9]\d*/[1-9]\d* replicas created\)")
 _ONE_SERVES = re.compile(r"[1-9]\d* available \| [1-9]\d* unavailable")
@@ -22,7 +27,7 @@ _STALLED = re.compile(r"\bfalse\s+progressdeadlineexceeded")
 
 def rollout(case: RuleInput) -> Ruling:
     """A ready pod of the old ReplicaSet beside the one that waits proves the deadlock; the waiting alone does not."""
-    if _old_pod_serves(case.text) or _old_replica_serves(case.text):
+    if _waits_beside_ready(case.text) or _old_replica_serves(case.text):
         return Ruling(
             class_=FailureClass.ROLLOUT_DEADLOCK_NO_SPARE_GPU, fixes=("set_strategy", "scale_out"), confidence=0.92
         )
@@ -30,12 +35,8 @@ def rollout(case: RuleInput) -> Ruling:
 
 
 def listed_as_pending(case: RuleInput) -> Ruling:
-    """What a pod waits for its row does not say; beside a ready pod of the old ReplicaSet likely that one's card."""
-    if _LONG_PENDING.search(case.line) is None:
-        return Ruling(class_=FailureClass.UNKNOWN)
-    if _old_pod_serves(case.text):
-        return Ruling(class_=FailureClass.ROLLOUT_DEADLOCK_NO_SPARE_GPU, fixes=("set_strategy", "scale_out"))
-    return Ruling()
+    """What a pod waits for its row does not say; beside an older, ready one of its Deployment it is likely the card."""
+    return Ruling() if _waits_beside_ready(case.text, long_s=LONG_S) else Ruling(class_=FailureClass.UNKNOWN)
 
 
 def unschedulable(case: RuleInput) -> Ruling:
@@ -46,9 +47,45 @@ def unschedulable(case: RuleInput) -> Ruling:
     return Ruling()
 
 
-def _old_pod_serves(text: str) -> bool:
-    pending = {(match[1], match[2]) for match in _PENDING_POD.finditer(text)}
-    return any(name == ready[1] and hash_ != ready[2] for ready in _READY_POD.finditer(text) for name, hash_ in pending)
+@dataclass(frozen=True, kw_only=True)
+class _Pod:
+    deployment: str
+    replica_set: str
+    ready: bool
+    waits: bool
+    age_s: int | None
+
+
+def _pods(text: str) -> list[_Pod]:
+    """The pods of a text's tables, each as its last row says."""
+    last: dict[tuple[str, str, str], _Pod] = {}
+    for name, set_, pod, up, all_, status, age in _ROW.findall(text):
+        last[name, set_, pod] = _Pod(
+            deployment=name,
+            replica_set=set_,
+            ready=status == "running" and up == all_ != "0",
+            waits=status == "pending" and up == "0",
+            age_s=sum(int(n) * _SECONDS[unit] for n, unit in re.findall(r"(\d+)([smhd])", age)) if age else None,
+        )
+    return list(last.values())
+
+
+def _waits_beside_ready(text: str, *, long_s: int | None = None) -> bool:
+    """Whether a pod waits beside a ready one of another ReplicaSet of its Deployment.
+
+    With ``long_s`` by their ages: it has waited for so many seconds, and the ready one is older.
+    """
+    pods = _pods(text)
+    return any(
+        new.waits and old.ready and new.deployment == old.deployment and new.replica_set != old.replica_set
+        and (long_s is None or _is_newer(new, old, long_s))
+        for new in pods
+        for old in pods
+    )  # fmt: skip
+
+
+def _is_newer(new: _Pod, old: _Pod, long_s: int) -> bool:
+    return new.age_s is not None and old.age_s is not None and long_s <= new.age_s < old.age_s
 
 
 def _old_replica_serves(text: str) -> bool:

@@ -14,6 +14,7 @@ RULES: Mapping[str, Rule] = {
     for function in (
         rules_build.architecture,
         rules_build.bfloat16,
+        rules_build.block_split,
         rules_build.context,
         rules_build.dtype,
         rules_build.capability,

@@ -12,7 +12,16 @@ from agent.fit.flags.flags import AUTO, Flags, SpeculativeFlags
 _ENVIRONMENT: Final = ("kv_cache_space_gib", "allows_longer")
 _COMPILATION: Final = {"compilation_level": "mode", "cudagraph_mode": "cudagraph_mode"}
 _UNTYPED: Final = frozenset(
-    {"others", "as_written", "limit_mm_as_words", *_ENVIRONMENT, "compilation_others", "model", *_COMPILATION}
+    {
+        "others",
+        "as_written",
+        "limit_mm_as_words",
+        "compilation_as_level",
+        *_ENVIRONMENT,
+        "compilation_others",
+        "model",
+        *_COMPILATION,
+    }
 )
 
 

@@ -18,7 +18,7 @@ _HINT = "Write flags as vLLM takes them, shell-quoted: --max-model-len 8192 --li
 _COUNTS = re.compile(r"[a-z]+=\d+(?:,[a-z]+=\d+)*")
 """How vLLM before 0.10 takes ``--limit-mm-per-prompt``."""
 _LEVEL = re.compile(r"[0-3]")
-"""How vLLM takes ``--compilation-config`` beside an object (config.py of 0.8, ``CompilationConfig.from_cli``)."""
+"""How vLLM up to 0.9 takes ``--compilation-config`` beside an object (config.py, ``CompilationConfig.from_cli``)."""
 
 _DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -134,17 +134,23 @@ def _take(name: str, inline: str | None, following: list[str], read: _Read) -> N
     elif key == "cudagraph-capture-sizes":
         values["cudagraph_capture_sizes"] = tuple(_parsed(name, word, int) for word in given)
     elif key in _OBJECTS:
-        text = _single(name, given)
-        level = key == "compilation-config" and _LEVEL.fullmatch(text)
-        read.whole[key] = (name, {"level": int(text)} if level else _json(name, text))
-        if key == "limit-mm-per-prompt" and _COUNTS.fullmatch(text):
-            values["limit_mm_as_words"] = True
+        _take_object(name, key, _single(name, given), read)
     elif key == "optimization-level":
         values["compilation_level"] = _parsed(name, _single(name, given), int)
     elif re.fullmatch(r"O[0-3]", key):
         values["compilation_level"] = int(key[1:])
     else:
         read.others.append(OtherFlag(name=key, value=" ".join(given) if given else None))
+
+
+def _take_object(name: str, key: str, text: str, read: _Read) -> None:
+    if key == "compilation-config" and _LEVEL.fullmatch(text):
+        read.values["compilation_as_level"] = True
+        read.whole[key] = (name, {"level": int(text)})
+        return
+    read.whole[key] = (name, _json(name, text))
+    if key == "limit-mm-per-prompt" and _COUNTS.fullmatch(text):
+        read.values["limit_mm_as_words"] = True
 
 
 def _single(name: str, given: list[str]) -> str:

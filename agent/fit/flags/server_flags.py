@@ -82,6 +82,7 @@ class Flags:
     disable_sliding_window: bool | None = None
     limit_mm_per_prompt: tuple[tuple[str, int], ...] | None = None
     limit_mm_as_words: bool = False
+    compilation_as_level: bool = False
     max_cudagraph_capture_size: int | None = None
     cudagraph_capture_sizes: tuple[int, ...] | None = None
     cudagraph_mode: str | None = None

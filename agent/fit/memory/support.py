@@ -347,8 +347,14 @@ def _counted(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rul
 
 def _judge_names(flags: Flags, rules: VersionRules, findings: _Findings) -> None:
     for missing in missing_flags(flags, rules):
-        sure = rules.asked or missing.startswith(NEVER_TAKEN)
-        (findings.flag_refusals if sure else findings.notes).append(missing)
+        (findings.flag_refusals if rules.asked or missing.startswith(NEVER_TAKEN) else findings.notes).append(missing)
+    if _older(rules.asked or rules.version, "0.10.0"):
+        return
+    if flags.limit_mm_as_words:
+        place = findings.doubts if rules.assumptions else findings.flag_refusals
+        place.append("from vLLM 0.10 on --limit-mm-per-prompt takes JSON alone, such as '{\"image\": 0}'")
+    if flags.compilation_as_level:
+        findings.doubts.append("vLLM up to 0.9 takes a level for --compilation-config; newer ones may take JSON alone")
 
 
 def _judge_flags(
@@ -380,9 +386,6 @@ def _judge_flags(
         )
     if flags.kv_cache_dtype not in _CACHES and not turboquant.is_counted(model, accelerator, flags, rules):
         findings.doubts.append(f"a KV cache of type {flags.kv_cache_dtype!r} is not modelled")
-    if flags.limit_mm_as_words and not _older(rules.asked or rules.version, "0.10.0"):
-        place = findings.doubts if rules.assumptions else findings.flag_refusals
-        place.append("from vLLM 0.10 on --limit-mm-per-prompt takes JSON alone, such as '{\"image\": 0}'")
     if flags.dtype not in _DTYPES:
         findings.doubts.append(f"weights in {flags.dtype} are not modelled")
     exchange = flags.untyped("all2all-backend")

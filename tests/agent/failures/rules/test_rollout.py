@@ -70,18 +70,39 @@ def test_a_node_that_offers_no_accelerator_lacks_its_device_plugin(matcher: Matc
     assert classify(matcher, NODE.format(gpu=gpu) + WAITS).fix_actions[0] == fix
 
 
+OLD = "vllm-6f7c9d4b8b-abcde   {ready}     Running   0          {age}\n"
+NEW = "vllm-7b5d8f6c9d-fghij   {ready}     {status}   0          {age}\n"
+SERVES, WAITING = OLD.format(ready="1/1", age="4d"), NEW.format(ready="0/1", status="Pending", age="12m")
+OTHER = "web-7b5d8f6c9d-zzzzz    0/1     Pending   0          20s\n"
+
+
 @pytest.mark.parametrize(
-    ("age", "old", "class_"),
+    ("rows", "class_"),
     [
-        ("12m", "1/1     Running", "rollout_deadlock_no_spare_gpu"),
-        ("105s", "1/1     Running", "rollout_deadlock_no_spare_gpu"),
-        ("5s", "1/1     Running", "unknown"),
-        ("12m", "0/1     Running", "quota_exceeded"),
+        (SERVES + WAITING, "rollout_deadlock_no_spare_gpu"),
+        (WAITING + SERVES, "rollout_deadlock_no_spare_gpu"),
+        (OTHER + WAITING + SERVES, "rollout_deadlock_no_spare_gpu"),
+        (SERVES + NEW.format(ready="0/1", status="Pending", age="5s") + WAITING, "rollout_deadlock_no_spare_gpu"),
+        (SERVES + NEW.format(ready="0/1", status="Pending", age="1m"), "rollout_deadlock_no_spare_gpu"),
+        ("llm   " + SERVES + "llm   " + WAITING, "rollout_deadlock_no_spare_gpu"),
+        (SERVES + NEW.format(ready="0/1", status="Pending", age="59s"), "unknown"),
+        (OLD.format(ready="0/1", age="4d") + WAITING, "unknown"),
+        (OLD.format(ready="1/1", age="2m") + NEW.format(ready="0/1", status="Pending", age="4d"), "unknown"),
+        (SERVES + OTHER.replace("20s", "3d"), "unknown"),
+        (WAITING, "unknown"),
+    ],
+    ids=[
+        *("old above", "old below", "beside another's", "watched", "a minute", "with namespaces"),
+        *("seconds", "old not ready", "the ready one is newer", "another workload", "alone"),
     ],
 )
-def test_a_table_of_pods_is_a_guess_at_what_the_new_one_waits_for(
-    matcher: Matcher, age: str, old: str, class_: str
+def test_a_pod_that_is_listed_as_pending_beside_an_older_ready_one_is_a_guess(
+    matcher: Matcher, rows: str, class_: str
 ) -> None:
-    """A pod that waits for seconds only may be the next to start."""
-    found = classify(matcher, PODS.format(old=old, new=PENDING.replace("12m", age)))
+    found = classify(matcher, rows)
     assert (found.class_, found.certain, found.confidence < 0.5) == (class_, False, True)
+
+
+def test_a_pod_that_runs_in_the_end_waits_no_more(matcher: Matcher) -> None:
+    found = classify(matcher, SERVES + WAITING + NEW.format(ready="1/1", status="Running", age="25m"))
+    assert found.class_ != "rollout_deadlock_no_spare_gpu"

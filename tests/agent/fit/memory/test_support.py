@@ -463,3 +463,11 @@ def test_flags_that_bring_in_what_is_not_seen_are_a_doubt(ask, flag):
 def test_aligned_states_are_what_cached_prefixes_mean_anyway(ask, flags, fits):
     report = ask("Qwen/Qwen3.5-9B", "nvidia-l40s", f"--max-model-len 8192 --max-num-seqs 16 {flags}", vllm="0.27")
     assert report.fits is fits
+
+
+@pytest.mark.parametrize(("vllm", "told"), [("0.8.2", False), ("0.9.2", False), ("0.10.0", True), (None, True)])
+def test_a_compilation_level_is_known_of_old_versions_alone(ask, vllm, told):
+    """Up to 0.9 ``CompilationConfig.from_cli`` takes one; newer parsers may take JSON alone."""
+    report = ask("google/gemma-3-4b-it", "nvidia-l4", "--max-model-len 4096 --compilation-config 3", vllm=vllm)
+    assert any("takes a level" in said for said in report.assumptions) is told
+    assert not (told and report.fits)
