@@ -217,9 +217,9 @@ starts of Ollama that find no card, at levels INFO and WARN alone, and a cache f
 write and goes on. The certain answers that were wrong are that folder's, and a start that failed before another one
 that served. Mended: a driver's library that does not initialise, Ollama's wait for its runner, too little room in
 /dev/shm in newer words of vLLM and Ray, an assertion in a kernel's source, a layer that lacks its scale, a tool call
-that cannot be parsed, a proxy's health check. Left: a card that is not found at level INFO, a
-profile that an image does not have, a state directory that systemd refuses, an offline script that ends below its
-output, a pod's events in columns without its name.
+that cannot be parsed, a proxy's health check. Left: a card that is not found at level INFO, a profile that an image
+does not have, a state directory that systemd refuses, an offline script that ends below its output, a pod's events in
+columns without its name.
 
 The 58 and the 70 were run once these were learned, and once words that name a mechanism had become a guess in errors
 that no entry knows; of the 128 that changed one answer, which was right with it. The 58 are excerpts as a search
@@ -236,15 +236,15 @@ wait, a hang that only a dump of its threads shows, a listing of ports.
 The 137 and the 98 were asked for as a third and a fourth dev-2: each class as often as there, cut and labelled in the
 same way, the clear ones in the order found, none picked for being hard. 182 of the 235 are of vLLM. Of the clean core
 (of vLLM, not reconstructed, not of low confidence) 109 of 118 and 57 of 63 were right. Those of the 98 come from
-repositories that were read whole and from threads without their answers; 59 of the 235 are
-one line or two. All 146 certain answers were right. The failures called harmless were a pod that is only listed as
-pending, a queue that stands where nothing runs, in a poster's own lines, and a request that an old version refuses.
-The ordinary ones that raised an alarm were an error that a connector overcomes by itself, in a log that leaves out
-where its server is up, and a queue that had not drained when its benchmark ended. Mended: kernels that are warmed up,
-a layer that is split inside a block, an image without the machine's architecture, the row of a pod that waits beside
-a ready one, a start that does not come within its time, curl's 7, a stream that looks up a tool call, a cache folder
-that may not be written, a name that does not resolve. Left: the queue, the connector, an eviction manager that finds
-nothing to evict, cards of several kinds in one server, a segmentation fault in a kernel of a fork.
+repositories that were read whole and from threads without their answers; 59 of the 235 are one line or two. All 146
+certain answers were right. The failures called harmless were a pod that is only listed as pending, a queue that stands
+where nothing runs, in a poster's own lines, and a request that an old version refuses. The ordinary ones that raised
+an alarm were an error that a connector overcomes by itself, in a log that leaves out where its server is up, and a
+queue that had not drained when its benchmark ended. Mended: kernels that are warmed up, a layer that is split inside a
+block, an image without the machine's architecture, the row of a pod that waits beside a ready one, a start that does
+not come within its time, curl's 7, a stream that looks up what is not there, a folder that may not be written, a name
+that does not resolve. Left: the queue, the connector, an eviction manager that finds nothing to evict, cards of
+several kinds in one server, a segmentation fault in a kernel of a fork.
 
 Both corpora were then crossed with 41 more wrappers, and their failures with fourteen last lines at four places of a
 healthy log; 142 ends that shells, supervisors, runtimes and platforms write were put below healthy logs. A launcher

@@ -39,7 +39,7 @@ class Compiled:
         plain_vetoes: Those of one part, ``gapped_vetoes`` the others; case matters.
         level_veto: The levels among them, as other loggers spell them at the head of a line.
         skips_programs: By itself a line that names another program is no trouble (text/subjects.py).
-        line_match: What a line by itself is told to be; None for an entry that asks for more than its words.
+        line_match: What a line is by itself; None for an entry that asks for more than its words.
     """
 
     entry: Signature

@@ -7,12 +7,12 @@ from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.signature import FailureClass
 
 _ROW = re.compile(
-    r"^[^\w\n]{0,40}(?:[a-z0-9-]{1,63} +)?(\S{1,200}?)-([a-z0-9]{8,10})-([a-z0-9]{5})"
+    r"^[^\w\n]{0,40}((?:[a-z0-9-]{1,63} +)?\S{1,200}?)-([a-z0-9]{8,10})-([a-z0-9]{5})"
     r"[^\S\n]+(\d{1,2})/(\d{1,2})[^\S\n]+(running|pending)\b"
     r"(?:[^\S\n]+\d{1,4}(?: \([^)\n]{1,20}\))?[^\S\n]+((?:\d{1,5}[smhd]){1,3}))?",
     re.MULTILINE,
 )
-"""A row of a table of pods: Deployment, ReplicaSet, pod, ready and all containers, status, its age if it stands."""
+"""A row of a table of pods: Deployment behind its namespace, ReplicaSet, pod, ready and all containers, status, age."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 LONG_S = 60
 """A pod that waits for less may be the next to start."""

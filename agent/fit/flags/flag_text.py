@@ -48,7 +48,8 @@ def flag_args(flags: Flags) -> tuple[str, ...]:
             if field.name == "limit_mm_per_prompt" and flags.limit_mm_as_words:
                 words[-1] = ",".join(f"{kind}={count}" for kind, count in value)
     if compilation := _compilation(flags):
-        words += ["--compilation-config", _json(compilation)]
+        as_level = flags.compilation_as_level and compilation.keys() == {"mode"}
+        words += ["--compilation-config", str(compilation["mode"]) if as_level else _json(compilation)]
     for other in flags.others:
         words += [f"--{other.name}"] if other.value is None else [f"--{other.name}", *other.value.split(" ")]
     return tuple(words)

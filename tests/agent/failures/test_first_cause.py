@@ -1360,3 +1360,22 @@ def test_a_start_that_took_too_long_is_given_more_time_by_whoever_measured_it(
     """A variable of vLLM's does nothing for another server."""
     found = matcher.classify(said, whole_log=True, platform=None)
     assert (found.class_, found.fix_actions[0]) == ("startup_probe_failed", fix)
+
+
+def test_an_index_out_of_range_by_itself_is_of_no_tool_parser(matcher: Matcher) -> None:
+    """Any program raises it; a stream of an answer around it makes it one, whatever its requests asked for besides."""
+    raised = "(APIServer pid=78) ERROR 02-05 08:06:47 [serving_chat.py:1343] IndexError: list index out of range"
+    frame = (
+        '(APIServer pid=78) ERROR 02-05 08:06:47 [serving_chat.py:1343]   File "/vllm/serving_chat.py", line 12, in {}'
+    )
+    stream, params = frame.format("chat_completion_stream_generator"), "INFO 02-05 08:06:40 params: logprobs=None"
+    match = matcher.line(raised)
+    assert match is None or match.class_ != "tool_parser_error"
+    for text, is_parser in (
+        (f"{stream}\n{raised}", True),
+        (f"{params}\n{stream}\n{raised}", True),
+        (f"{stream}\n{frame.format('_create_chat_logprobs')}\n{raised}", False),
+        (raised, False),
+    ):
+        found = matcher.classify(text, whole_log=True, platform=None)
+        assert (found.class_ == "tool_parser_error") is is_parser, text

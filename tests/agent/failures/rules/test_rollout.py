@@ -89,11 +89,12 @@ OTHER = "web-7b5d8f6c9d-zzzzz    0/1     Pending   0          20s\n"
         (OLD.format(ready="0/1", age="4d") + WAITING, "unknown"),
         (OLD.format(ready="1/1", age="2m") + NEW.format(ready="0/1", status="Pending", age="4d"), "unknown"),
         (SERVES + OTHER.replace("20s", "3d"), "unknown"),
+        ("llm   " + SERVES + "lab   " + WAITING, "unknown"),
         (WAITING, "unknown"),
     ],
     ids=[
         *("old above", "old below", "beside another's", "watched", "a minute", "with namespaces"),
-        *("seconds", "old not ready", "the ready one is newer", "another workload", "alone"),
+        *("seconds", "old not ready", "the ready one is newer", "another workload", "another namespace", "alone"),
     ],
 )
 def test_a_pod_that_is_listed_as_pending_beside_an_older_ready_one_is_a_guess(

@@ -17,6 +17,7 @@ LINES = [
     '--speculative-config \'{"method":"mtp","num_speculative_tokens":3}\'',
     "--max-model-len auto --block-size 32",
     "--cudagraph-capture-sizes 1 2 4 8",
+    "--compilation-config 3 --max-model-len 8192",
     "-O3 --trust-remote-code --served-model-name gemma-4 other",
     "VLLM_CPU_KVCACHE_SPACE=40 --dtype bfloat16",
     '--compilation-config \'{"cudagraph_mode":"PIECEWISE"}\'',

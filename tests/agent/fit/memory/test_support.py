@@ -465,9 +465,9 @@ def test_aligned_states_are_what_cached_prefixes_mean_anyway(ask, flags, fits):
     assert report.fits is fits
 
 
-@pytest.mark.parametrize(("vllm", "told"), [("0.8.2", False), ("0.9.2", False), ("0.10.0", True), (None, True)])
-def test_a_compilation_level_is_known_of_old_versions_alone(ask, vllm, told):
+@pytest.mark.parametrize(("vllm", "doubtful"), [("0.8.2", False), ("0.9.2", False), ("0.10.0", True), (None, True)])
+def test_a_compilation_level_is_known_of_old_versions_alone(ask, vllm, doubtful):
     """Up to 0.9 ``CompilationConfig.from_cli`` takes one; newer parsers may take JSON alone."""
     report = ask("google/gemma-3-4b-it", "nvidia-l4", "--max-model-len 4096 --compilation-config 3", vllm=vllm)
-    assert any("takes a level" in said for said in report.assumptions) is told
-    assert not (told and report.fits)
+    assert any("takes a level" in doubt for doubt in report.assumptions) is doubtful
+    assert not (doubtful and report.fits)
