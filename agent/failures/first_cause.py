@@ -25,6 +25,7 @@ from agent.failures.rules.rules import RULES
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Role, Sighting, Signature
 from agent.failures.text.documents import may_only_describe
 from agent.failures.text.log_text import (
+    continues_warning,
     is_error_line,
     is_fatal,
     is_note,
@@ -272,7 +273,7 @@ def _may_be_the_servers(best: Sighting, ranked: Sequence[Sighting], lines: Seque
 def _ranked(lines: Sequence[str], troubles: Sequence[Sighting], platform: str | None) -> list[Sighting]:
     """The troubles, strongest first, then the earlier."""
     causes = [s for s in troubles if s.signature.role is Role.CAUSE]
-    warned = {s.index for s in causes if is_warning(said := body_of(lines[s.index])) and ERROR_OF_NCCL not in said}
+    warned = {s.index for s in causes if _is_warned(lines, s.index)}
     warned |= {s.index for s in causes if may_only_describe(lines[s.index])}
     aloud = [s.signature for s in causes if s.index not in warned and s.signature.precedence >= RIVAL_FROM]
     known = any(entry.failure_class not in WAITED for entry in aloud)
@@ -302,10 +303,14 @@ def _has_rivals(ranked: Sequence[Sighting], timeline: Timeline) -> bool:
 
 def _is_only_mild(noted: Sighting, ranked: Sequence[Sighting], lines: Sequence[str]) -> bool:
     """Whether a note or a warning says it, and no error line says the same: the same signature stands in none."""
-    said = body_of(lines[noted.index])
     same = (s.index for s in ranked if s.signature.id == noted.signature.id)
-    mild = is_note(said) or (is_warning(said) and ERROR_OF_NCCL not in said)
+    mild = is_note(body_of(lines[noted.index])) or _is_warned(lines, noted.index)
     return mild and not any(is_error_line(body_of(lines[index])) for index in same)
+
+
+def _is_warned(lines: Sequence[str], index: int) -> bool:
+    said = body_of(lines[index])
+    return (is_warning(said) and ERROR_OF_NCCL not in said) or continues_warning(lines, index)
 
 
 def _ruling(

@@ -339,11 +339,12 @@ def waiting(case: RuleInput) -> Ruling:
     A request that waits while none runs does not fit into the cache as it is.
     """
     queued, running = case.number("waiting_requests") or 0, case.number("running_requests") or 0
-    if case.has("#queue-req") and queued < max(SHORT_QUEUE, running / 2):  # SGLang counts each batch's burst
+    full = case.has("token usage: 1.00")
+    if case.has("#queue-req") and queued < max(SHORT_QUEUE, running / 2) and not full:  # SGLang counts each burst
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
     if queued >= DEEP_QUEUE * max(running, SHORT_QUEUE):
         return Ruling(confidence=0.6)
-    if case.has("running: 0 reqs") and case.has("generation throughput: 0.0"):
+    if case.has("running: 0 reqs") and case.has("generation throughput: 0.0", "cache usage: 0.0%"):
         return Ruling(fixes=("set_flag max_model_len lower", "restart", "set_flag max_num_seqs lower"), confidence=0.5)
     if case.repeats < 2:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)

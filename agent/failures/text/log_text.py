@@ -12,6 +12,9 @@ from agent.failures.text.streams import body_of
 MAX_LINE_CHARS = 16_384
 """Longer lines are cut: no failure text known to us needs more, and a hostile line costs no more than this."""
 
+LONGEST_WARNING = 12
+"""So many lines below its head a warning has at most, with those of others between them."""
+
 _ANSI = re.compile(
     r"\x1b\[[0-9;?]{0,16}[ -/]?[@-~]|\x1b\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|\x1b[@-Z\\-_]|[\x00\x07\x08]"
 )
@@ -84,6 +87,7 @@ _WARNING = re.compile(
     r"|\(function [^()]{1,80}(?:\(\))?\)\s*$"
 )
 """PyTorch's C++ ends a warning with the name of the function that gave it, also where it has several lines."""
+_WARNED_ABOVE = re.compile(r"\.py:\d{1,7}: \w{1,40}Warning:\s*$")
 _GAVE_UP = re.compile(
     r"\b(?:dead|died|crashed)\b|\b(?P<all>\d{1,4}) ?/ ?(?P=all)\b.{0,20}\bfailed"
     r"|\bfailed.{0,20}\b(?P<each>\d{1,4}) ?/ ?(?P=each)\b",
@@ -336,6 +340,16 @@ def is_raised(line: str) -> bool:
 def is_warning(line: str) -> bool:
     """Whether a line says of itself that it is a warning, in Python's words or in those of glog and PyTorch's C++."""
     return _short_level(line) == "W" or bool(_WARNING.search(line[:200]))
+
+
+def continues_warning(lines: Sequence[str], index: int) -> bool:
+    """Whether a line is of a warning of Python whose words begin below its head."""
+    for line in reversed(lines[max(0, index - LONGEST_WARNING) : index]):
+        if _WARNED_ABOVE.search(line):
+            return True
+        if "warnings.warn(" in line:
+            return False
+    return False
 
 
 def warns_of_failure(line: str) -> bool:
