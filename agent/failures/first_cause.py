@@ -25,6 +25,7 @@ from agent.failures.rules.rules import RULES
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Role, Sighting, Signature
 from agent.failures.text.documents import may_only_describe
 from agent.failures.text.log_text import (
+    TRACEBACK,
     continues_warning,
     is_error_line,
     is_fatal,
@@ -194,7 +195,8 @@ def _silent(
         return False
     known = {s.index for s in sightings}
     others = {s.index for s in troubles if s.index not in at and s.signature.failure_class not in like}
-    loud = {index for index, line in enumerate(lines) if index not in known and looks_like_failure(line)}
+    said = ((index, line) for index, line in enumerate(lines) if index not in known and TRACEBACK not in line)
+    loud = {index for index, line in said if looks_like_failure(line)}
     return all(timeline.stopped(index) for index in others | loud)
 
 

@@ -60,7 +60,7 @@ _MODEL_CODE = _Work(
         *("transformers/dynamic_module_utils", "transformers/integrations/", "transformers/image_processing_"),
         *("vllm/transformers_utils/", "vllm/tokenizers/", "vllm/platforms/", "vllm/lora/", "sglang/srt/models/"),
         *("sglang/srt/configs/", "sglang/srt/utils/hf_transformers", "text_generation_server/models/"),
-        *("lmdeploy/pytorch/models/", "lmdeploy/turbomind/models/", "vllm_ascend/models/"),
+        *("lmdeploy/pytorch/models/", "lmdeploy/turbomind/models/", "vllm_ascend/models/", "vllm_ascend/ops/"),
     ),
     class_=FailureClass.UNSUPPORTED_ARCHITECTURE,
     fixes=("upgrade_version", "none_code_bug", "change_model_or_quantization"),

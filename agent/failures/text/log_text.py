@@ -43,7 +43,7 @@ _AVOIDED = re.compile(
 _QUIET = re.compile(
     r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} "
     r"|(?:User|Future|Deprecation)Warning"
-    r"|\.py:\d{1,7}: \w{1,40}Warning: |\blevel=warn"
+    r"|\.py:\d{1,7}: (?:\w{1,40}Warning|DeprecationError): |\blevel=warn"
 )
 _ADVISED_LEVEL = re.compile(
     r"\b(?:[A-Z]{1,20}_[A-Z_]{1,60}=|log(?:ging)?[ _-]level[= ]{1,3})['\"]?(?:INFO|DEBUG|TRACE|WARN(?:ING)?)\b"
@@ -83,7 +83,7 @@ _FIELD_LEVEL = (
 _ERROR_FIELD = re.compile(_FIELD_LEVEL)
 _ERROR_LEVEL = re.compile(r"(?:^|[\s(\[\"'=])(?:ERROR|CRITICAL|FATAL|PANIC|EMERG|SEVERE)\b|" + _FIELD_LEVEL)
 _WARNING = re.compile(
-    r"\b(?:WARNING|WARN)\b|^W\d{4} |\[W\d{3,4} \d\d:|\.py:\d{1,7}: \w{1,40}Warning: |\blevel=warn"
+    r"\b(?:WARNING|WARN)\b|^W\d{4} |\[W\d{3,4} \d\d:|\.py:\d{1,7}: (?:\w{1,40}Warning|DeprecationError): |\blevel=warn"
     r"|\(function [^()]{1,80}(?:\(\))?\)\s*$"
 )
 """PyTorch's C++ ends a warning with the name of the function that gave it, also where it has several lines."""

@@ -104,7 +104,7 @@ def test_a_long_traceback_belongs_to_the_interrupt_that_ends_it(matcher: Matcher
     frame = ['(APIServer pid=9)   File "/srv/lamp.py", line 3, in <module>', "(APIServer pid=9)     import lamp"]
     head = "(APIServer pid=9) Traceback (most recent call last):"
     shown = "\n".join([*STARTS[:1], head, *frame * 90, "(APIServer pid=9) KeyboardInterrupt: terminated"])
-    assert matcher.classify(shown, whole_log=True, platform=None).benign
+    assert matcher.classify(shown, whole_log=True, platform="host").benign
 
 
 def test_a_job_that_was_cancelled_is_an_operators_stop_and_one_out_of_time_is_not(matcher: Matcher) -> None:
@@ -324,8 +324,13 @@ def test_the_end_of_a_process_alone_is_no_trouble_line(matcher: Matcher) -> None
     assert of(matcher, STOPPED[1]).class_ == "unknown"
 
 
-def test_a_start_that_is_ended_from_outside_without_a_fault_was_too_slow_for_its_platform(matcher: Matcher) -> None:
-    found = of(matcher, "\n".join([*STARTING, *STOPPED]), "kubernetes")
+@pytest.mark.parametrize(
+    "above", [[], ["Traceback (most recent call last):", '  File "/opt/api_server.py", line 871, in signal_handler']]
+)
+def test_a_start_that_is_ended_from_outside_without_a_fault_was_too_slow_for_its_platform(
+    matcher: Matcher, above: list[str]
+) -> None:
+    found = of(matcher, "\n".join([*STARTING, *above, *STOPPED]), "kubernetes")
     assert (found.class_, found.fix_actions[0]) == ("startup_probe_failed", "increase_startup_probe")
     assert not found.certain
 
