@@ -10,6 +10,7 @@ from agent.failures.harmless import SETTLED_FROM, ends_dead, harmless, unknown_o
 from agent.failures.measure import measure
 from agent.failures.recovered import (
     BROKEN,
+    announces,
     ends_in_a_guess,
     evident,
     got_past,
@@ -25,7 +26,6 @@ from agent.failures.rules.rules import RULES
 from agent.failures.signature import TROUBLE, FailureClass, Phase, Role, Sighting, Signature
 from agent.failures.text.documents import may_only_describe
 from agent.failures.text.log_text import (
-    TRACEBACK,
     continues_warning,
     is_error_line,
     is_fatal,
@@ -195,9 +195,8 @@ def _silent(
         return False
     known = {s.index for s in sightings}
     others = {s.index for s in troubles if s.index not in at and s.signature.failure_class not in like}
-    said = ((index, line) for index, line in enumerate(lines) if index not in known and TRACEBACK not in line)
-    loud = {index for index, line in said if looks_like_failure(line)}
-    return all(timeline.stopped(index) for index in others | loud)
+    loud = {index for index, line in enumerate(lines) if index not in known and looks_like_failure(line)}
+    return all(timeline.stopped(index) or announces(lines, index, at, timeline) for index in others | loud)
 
 
 def _first(
@@ -312,7 +311,7 @@ def _is_only_mild(noted: Sighting, ranked: Sequence[Sighting], lines: Sequence[s
 
 def _is_warned(lines: Sequence[str], index: int) -> bool:
     said = body_of(lines[index])
-    return (is_warning(said) and ERROR_OF_NCCL not in said) or continues_warning(lines, index)
+    return ERROR_OF_NCCL not in said and (is_warning(said) or continues_warning(lines, index))
 
 
 def _ruling(

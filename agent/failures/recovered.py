@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 from agent.failures.asked_to_end import PASSING, Asked
@@ -389,3 +389,9 @@ def end_of_traceback(lines: Sequence[str], head: int, timeline: Timeline) -> int
         if timeline.server(index) == server and not goes_on_above(lines[index]):
             return index
     return None
+
+
+def announces(lines: Sequence[str], index: int, ends: Collection[int], timeline: Timeline) -> bool:
+    """Whether a line is the head of the traceback that one of the ends has, in a start that had come to load."""
+    begun = TRACEBACK in lines[index] and timeline.marker_at(index) is not Phase.CONFIG
+    return begun and end_of_traceback(lines, index, timeline) in ends

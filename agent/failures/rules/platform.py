@@ -336,7 +336,8 @@ def killed(case: RuleInput) -> Ruling:
 def waiting(case: RuleInput) -> Ruling:
     """A queue in one line is a burst; in three and more, half a minute, it does not drain.
 
-    A request that waits while none runs does not fit into the cache as it is.
+    A request that waits while none runs does not fit into the cache as it is; nor does one that was taken back from it
+    again and again. A full pool of SGLang takes no burst.
     """
     queued, running = case.number("waiting_requests") or 0, case.number("running_requests") or 0
     full = case.has("token usage: 1.00")
@@ -344,7 +345,8 @@ def waiting(case: RuleInput) -> Ruling:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
     if queued >= DEEP_QUEUE * max(running, SHORT_QUEUE):
         return Ruling(confidence=0.6)
-    if case.has("running: 0 reqs") and case.has("generation throughput: 0.0", "cache usage: 0.0%"):
+    taken_back = case.repeats > 1 and case.has("gpu kv cache usage: 0.0%")
+    if case.has("running: 0 reqs") and (case.has("generation throughput: 0.0") or taken_back):
         return Ruling(fixes=("set_flag max_model_len lower", "restart", "set_flag max_num_seqs lower"), confidence=0.5)
     if case.repeats < 2:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)

@@ -7,13 +7,13 @@ from itertools import accumulate
 
 import re2
 
-from agent.failures.text.streams import body_of
+from agent.failures.text.streams import body_of, server_of
 
 MAX_LINE_CHARS = 16_384
 """Longer lines are cut: no failure text known to us needs more, and a hostile line costs no more than this."""
 
 LONGEST_WARNING = 12
-"""So many lines below its head a warning has at most, with those of others between them."""
+"""So many lines below its head a warning has at most, with those of other servers between them."""
 
 _ANSI = re.compile(
     r"\x1b\[[0-9;?]{0,16}[ -/]?[@-~]|\x1b\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|\x1b[@-Z\\-_]|[\x00\x07\x08]"
@@ -343,12 +343,15 @@ def is_warning(line: str) -> bool:
 
 
 def continues_warning(lines: Sequence[str], index: int) -> bool:
-    """Whether a line is of a warning of Python whose words begin below its head."""
+    """Whether a line is of a warning of Python whose words begin below its head, and does not call itself an error."""
+    server = server_of(lines[index])
     for line in reversed(lines[max(0, index - LONGEST_WARNING) : index]):
-        if _WARNED_ABOVE.search(line):
-            return True
+        if server_of(line) != server:
+            continue
         if "warnings.warn(" in line:
             return False
+        if line.rstrip().endswith("Warning:") and _WARNED_ABOVE.search(line[-200:]):
+            return not is_error_line(body_of(lines[index]))
     return False
 
 

@@ -3,17 +3,12 @@
 import re
 from collections.abc import Sequence
 
-from agent.failures.text.log_text import is_note, is_warning, looks_like_failure, names_exception, warns_of_failure
-from agent.failures.text.streams import body_of
+from agent.failures.text.log_text import is_note, is_warning, names_exception, warns_of_failure
 
 _FIELD = re.compile(r"(?!(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL): )[A-Za-z_][\w.@-]{0,60}: ")
 _NOTED = re.compile(r"(?:level|lvl|severity|levelname): (?:info|debug|trace|notice)\s*$", re.IGNORECASE)
 """A field of a structured record, as it is written below its message, and the level among them."""
 _CALL = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in ')
-_NORMAL_EVENT = re.compile(
-    r"\s{0,8}(?:\S{1,40}\s{1,20})?Normal\s{1,40}[A-Z]\w{2,60}\s|Events:\s*$|\s{0,8}(?:Type\s{1,40}Reason\b|-{4}\s{1,20}-{4})"
-)
-"""A row of a table of Kubernetes events whose type is Normal, perhaps behind a time, and the head of that table."""
 _OF_VLLM = re.compile(r"(?:\([^()]{1,40}\) )?(?:DEBUG|INFO|WARNING) \d\d-\d\d \d\d:\d\d:\d\d \[")
 
 
@@ -54,8 +49,7 @@ def _noted_records(lines: Sequence[str]) -> frozenset[int]:
 
 
 def _is_calm(line: str) -> bool:
-    normal = _NORMAL_EVENT.match(body_of(line)) is not None and not looks_like_failure(line)
-    return normal or is_note(line) or (is_warning(line) and not warns_of_failure(line))
+    return is_note(line) or (is_warning(line) and not warns_of_failure(line))
 
 
 def _raises(line: str) -> bool:

@@ -104,7 +104,7 @@ def test_a_long_traceback_belongs_to_the_interrupt_that_ends_it(matcher: Matcher
     frame = ['(APIServer pid=9)   File "/srv/lamp.py", line 3, in <module>', "(APIServer pid=9)     import lamp"]
     head = "(APIServer pid=9) Traceback (most recent call last):"
     shown = "\n".join([*STARTS[:1], head, *frame * 90, "(APIServer pid=9) KeyboardInterrupt: terminated"])
-    assert matcher.classify(shown, whole_log=True, platform="host").benign
+    assert matcher.classify(shown, whole_log=True, platform=None).benign
 
 
 def test_a_job_that_was_cancelled_is_an_operators_stop_and_one_out_of_time_is_not(matcher: Matcher) -> None:
@@ -315,6 +315,7 @@ STARTING = [
     "INFO 05-06 07:08:09 [gpu_model_runner.py:1] Starting to load model me/model...",
     "INFO 05-06 07:09:09 [loader.py:2] Loading weights took 60.02 seconds",
 ]
+RAISED = ["Traceback (most recent call last):", '  File "/opt/api_server.py", line 871, in signal_handler']
 STOPPED = ['    raise KeyboardInterrupt("terminated")', "KeyboardInterrupt: terminated"]
 
 
@@ -324,9 +325,7 @@ def test_the_end_of_a_process_alone_is_no_trouble_line(matcher: Matcher) -> None
     assert of(matcher, STOPPED[1]).class_ == "unknown"
 
 
-@pytest.mark.parametrize(
-    "above", [[], ["Traceback (most recent call last):", '  File "/opt/api_server.py", line 871, in signal_handler']]
-)
+@pytest.mark.parametrize("above", [[], RAISED])
 def test_a_start_that_is_ended_from_outside_without_a_fault_was_too_slow_for_its_platform(
     matcher: Matcher, above: list[str]
 ) -> None:
@@ -346,8 +345,15 @@ def test_a_start_that_is_ended_from_outside_without_a_fault_was_too_slow_for_its
             "gpu_oom_weights",
         ),
         ([*STARTING, "ZorkError: the grue has eaten the lamp", *STOPPED], "kubernetes", "unknown"),
+        ([*STARTING, *RAISED, "zork.Gone: the grue has eaten the lamp", *STOPPED], "kubernetes", "unknown"),
     ],
-    ids=["after it was ready", "by somebody at this machine", "after a cause", "after words that nobody knows"],
+    ids=[
+        "after it was ready",
+        "by somebody at this machine",
+        "after a cause",
+        "after words that nobody knows",
+        "after a traceback that nobody knows",
+    ],
 )
 def test_a_stop_is_no_slow_start_where_something_else_explains_it(
     matcher: Matcher, lines: list[str], platform: str, class_: str

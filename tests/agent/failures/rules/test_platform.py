@@ -190,12 +190,14 @@ def test_a_request_that_waits_while_none_runs_does_not_fit(matcher: Matcher) -> 
     assert classify(matcher, STATS.format(minute="01", n=0, w=0)).class_ == "benign"
 
 
-def test_a_request_that_was_taken_back_from_an_empty_cache_does_not_fit(matcher: Matcher) -> None:
-    """The statistics still count the tokens that it had come to."""
+def test_a_request_that_is_taken_back_from_an_empty_cache_does_not_fit(matcher: Matcher) -> None:
+    """The statistics still count the tokens that it had come to; once is a request that has just arrived."""
     stats = STATS.replace("generation throughput: 0.0", "generation throughput: 15.4")
-    taken_back, held_up = (stats.replace("usage: 6.5%", f"usage: {usage}%") for usage in ("0.0", "40.0"))
-    assert classify(matcher, taken_back.format(minute="01", n=0, w=1)).fix_actions[0] == "set_flag max_model_len lower"
-    assert classify(matcher, held_up.format(minute="01", n=0, w=1)).class_ == "benign"
+    swapped = stats.replace("usage: 6.5%", "usage: 40.0%, CPU KV cache usage: 0.0%")
+    empty = [stats.replace("usage: 6.5%", "usage: 0.0%").format(minute=f"0{n}", n=0, w=1) for n in range(3)]
+    assert classify(matcher, "\n".join(empty)).fix_actions[0] == "set_flag max_model_len lower"
+    assert classify(matcher, empty[0]).class_ == "benign"
+    assert classify(matcher, swapped.format(minute="01", n=0, w=1)).class_ == "benign"
 
 
 def test_a_collective_that_cannot_connect_is_no_matter_of_shared_memory(matcher: Matcher) -> None:

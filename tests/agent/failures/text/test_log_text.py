@@ -5,6 +5,7 @@ import pytest
 from agent.failures.text.log_text import (
     MAX_LINE_CHARS,
     clean,
+    continues_warning,
     failure_candidates,
     is_error_line,
     is_failure_candidate,
@@ -41,6 +42,20 @@ def test_warnings_and_notes_are_not_loud() -> None:
     assert not looks_like_failure("/srv/lamp.py:7: RuntimeWarning: Failed to read the lamp:")
     assert not looks_like_failure('time="2031-05-06" level=warning msg="cannot read the lamp"')
     assert looks_like_failure("RuntimeError: no lamp")
+
+
+@pytest.mark.parametrize(
+    ("lines", "goes_on"),
+    [
+        (["/srv/lamp.py:7: UserWarning: ", "The lamp is dim."], True),
+        (["/srv/lamp.py:7: UserWarning: ", "The lamp is dim.", "LampError: the lamp is out"], False),
+        (["/srv/lamp.py:7: UserWarning: ", "The lamp is dim.", "  warnings.warn(", "The lamp is out."], False),
+        (["web-1  | /srv/lamp.py:7: UserWarning: ", "web-2  | The lamp is out."], False),
+        (["The lamp is lit.", "The lamp is out."], False),
+    ],
+)
+def test_a_warning_goes_on_below_its_head(lines: list[str], goes_on: bool) -> None:
+    assert continues_warning(lines, len(lines) - 1) is goes_on
 
 
 def test_records_on_one_line_come_apart_and_a_line_of_one_record_stays() -> None:
