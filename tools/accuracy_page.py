@@ -256,12 +256,13 @@ certain answer that was wrong called a start healthy that a SIGTERM had ended wh
 signal itself had broken the silence that the rule asks for. The other failures called harmless were an image that
 Docker looks for before it pulls, an import that finds no platform, three lines of a full pool of SGLang, and a request
 that litellm refuses. The ordinary ones that raised an alarm were an autoscaler's own metrics and a parameter's new
-name. Mended: all of these but Docker's line and litellm's; a warning that goes on below its head, a flag that a
-launcher's note calls unknown, a request that is taken back again and again before an empty cache, fields of a newer
-compressed-tensors, kernels of Ascend, a TPU without its topology. Left: tables of Normal events, whose reasons and
-words may tell a failure all the same; the warnings of a collective test that ends well; a call that a model wrote into
-its answer; a step that was given up behind one count of no tokens. Words that the phrases of a class share with a line
-that nothing knows were tried as a guess over 516 earlier texts: right in 10 of 15 cases, too few.
+name. Mended: all but Docker's line and litellm's, and the autoscaler's is `unknown` now; a warning that goes on
+below its head, a flag that a launcher's note calls unknown, a request that is taken back again and again before an
+empty cache, fields of a newer compressed-tensors, kernels of Ascend, a TPU without its topology. Left: tables of Normal
+events, whose reasons and words may tell a failure all the same; the warnings of a collective test that ends well; a
+call that a model wrote into its answer; a step that was given up behind one count of no tokens. Words that the phrases
+of a class share with a line that nothing knows were tried as a guess over 516 earlier texts: right in 10 of 15 cases,
+too few.
 
 Both corpora were then crossed with 41 more wrappers, and their failures with fourteen last lines at four places of a
 healthy log; 142 ends that shells, supervisors, runtimes and platforms write were put below healthy logs. A launcher

@@ -10,10 +10,10 @@ from agent.failures.harmless import SETTLED_FROM, ends_dead, harmless, unknown_o
 from agent.failures.measure import measure
 from agent.failures.recovered import (
     BROKEN,
-    announces,
     ends_in_a_guess,
     evident,
     got_past,
+    heads_traceback_of,
     is_stopped,
     resting_on_others,
     standing,
@@ -187,7 +187,7 @@ def _unresolved(
 def _silent(
     lines: Sequence[str], sightings: Sequence[Sighting], troubles: Sequence[Sighting], timeline: Timeline
 ) -> bool:
-    """Whether nothing but the lines that ask for silence, and their like, speaks of trouble before a stop."""
+    """Whether nothing speaks of trouble before a stop but lines that ask for silence, their like, their tracebacks."""
     asking = [s for s in troubles if s.signature.needs_silence]
     at = {s.index for s in asking}
     like = {s.signature.failure_class for s in asking}
@@ -196,7 +196,7 @@ def _silent(
     known = {s.index for s in sightings}
     others = {s.index for s in troubles if s.index not in at and s.signature.failure_class not in like}
     loud = {index for index, line in enumerate(lines) if index not in known and looks_like_failure(line)}
-    return all(timeline.stopped(index) or announces(lines, index, at, timeline) for index in others | loud)
+    return all(timeline.stopped(index) or heads_traceback_of(lines, index, at, timeline) for index in others | loud)
 
 
 def _first(

@@ -391,7 +391,7 @@ def end_of_traceback(lines: Sequence[str], head: int, timeline: Timeline) -> int
     return None
 
 
-def announces(lines: Sequence[str], index: int, ends: Collection[int], timeline: Timeline) -> bool:
-    """Whether a line is the head of the traceback that one of the ends has, in a start that had come to load."""
+def heads_traceback_of(lines: Sequence[str], index: int, ends: Collection[int], timeline: Timeline) -> bool:
+    """Whether a line is the head of a traceback that ends in one of ``ends``, in a start that loads already."""
     begun = TRACEBACK in lines[index] and timeline.marker_at(index) is not Phase.CONFIG
     return begun and end_of_traceback(lines, index, timeline) in ends
