@@ -63,7 +63,7 @@ run: install ## Start the whole service on this machine and show a real recorded
 kube: install ## A real control plane on this machine, a GPU node that is played, a vLLM Deployment that fails, the agent
 	@$(BIN)/python -m tools.kube_rehearsal --port $(PORT)
 
-quick: install ## While editing: unit tests and the rules of the tree, of long tables every fifth case (make quick PYTEST_ARGS=--lf: those that failed)
+quick: install ## While editing: unit tests and the rules of the tree, of long tables a sample (make quick PYTEST_ARGS=--lf: those that failed)
 	@$(BIN)/pytest -n $(WORKERS) $(QUICK) $(PYTEST_ARGS) \
 		tests/agent tests/architecture tests/tools tests/test_outside.py
 

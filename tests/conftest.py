@@ -91,7 +91,7 @@ def end_planes(config):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--sample", action="store_true", help="run every fifth case of a test that has many")
+    parser.addoption("--sample", action="store_true", help="run a sample of the cases of a test that has many")
 
 
 LEFT = pytest.StashKey[Counter]()  # to CI=true, by rig, and cases of long tables

@@ -1,8 +1,8 @@
 """What a whole run leaves to ``CI=true``: most tests of what starts services of its own, most cases of long tables.
 
-Without ``CI=true`` it has the journeys of each rig, and of a test with more than four cases every fifth. Whoever names
-a file, a folder, a word or a mark of tests, or those that failed, has all that it names. ``make quick`` has every fifth
-case too (``--sample``).
+Without ``CI=true`` it has the journeys of each rig, and of a test with more than four cases every fifth, with twenty and
+more every tenth. Whoever names a file, a folder, a word or a mark of tests, or those that failed, has all that it names.
+``make quick`` takes the same samples (``--sample``).
 """
 
 import os
@@ -29,8 +29,7 @@ RIGS = {
     "deploy": "deploy.sh",
 }
 CASES = "cases"
-LONG_TABLE = 4
-ONE_IN = 5
+ONE_IN = ((20, 10), (5, 5))  # of a test with so many cases and more, one in so many runs
 FAILED = ("lf", "failedfirst")  # --lf, --ff
 NAMING = ("keyword", "markexpr", *FAILED)  # -k, -m
 EVERYTHING = CI or SOAK or bool(os.environ.get("REQUIRE_ALL"))
@@ -74,13 +73,18 @@ def split(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], Counter[str]
     return sampled, +left
 
 
+def one_in(cases: int) -> int:
+    """Return which part of a test with so many cases runs: 5 is every fifth case."""
+    return next((part for least, part in ONE_IN if cases >= least), 1)
+
+
 def sample_of_tables(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests in their order, of a test with many cases every fifth, and every journey."""
+    """Return the tests in their order, of a test with many cases a sample, and every journey."""
     tables = [f"{item.parent and item.parent.nodeid}::{getattr(item, 'originalname', item.name)}" for item in items]
     cases, places, run = Counter(tables), {name: zlib.crc32(name.encode()) for name in tables}, []
     for item, table in zip(items, tables, strict=True):
         places[table] += 1
-        if cases[table] <= LONG_TABLE or places[table] % ONE_IN == 0 or item.get_closest_marker("journey"):
+        if places[table] % one_in(cases[table]) == 0 or item.get_closest_marker("journey"):
             run.append(item)
     return run
 

@@ -24,7 +24,19 @@ LINE = (
     "INFO 11-20 03:00:{:02d} [loggers.py:257] Engine 000: Avg generation throughput: {}.5 tokens/s, Running: 3 reqs\n"
 )
 OOM = "ERROR 11-20 03:10:00 [core.py:9] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.62 GiB.\n"
-ENTRY = '{"insertId":"%d","timestamp":"2026-11-20T03:00:00Z","textPayload":"all is calm, number %d"}\n'
+SERVICE = {"project_id": "example-project", "location": "us-central1", "service_name": "gemma-4-31b"}
+ENTRY = {
+    "insertId": "%d",
+    "timestamp": "2026-11-20T03:00:00.123456Z",
+    "receiveTimestamp": "2026-11-20T03:00:00.654321Z",
+    "logName": "projects/example-project/logs/run.googleapis.com%%2Fstderr",
+    "resource": {
+        "type": "cloud_run_revision",
+        "labels": SERVICE | {"configuration_name": "gemma-4-31b", "revision_name": "gemma-4-31b-00007-abc"},
+    },
+    "labels": {"instanceId": "00f46b9285" * 12, "run.googleapis.com/base_image_versions": "none"},
+    "textPayload": "INFO 11-20 03:00:00 [loggers.py:257] Engine 000: all is calm, number %d",
+}
 
 SIZE_MB = tries(3, ci=200, soak=2000)
 SMALL_MB = tries(1, ci=20, soak=2000)
@@ -52,11 +64,11 @@ def distinct() -> Iterator[bytes]:
 
 
 def entries() -> Iterator[bytes]:
-    """Yield log entries, one a line."""
-    number = 0
+    """Yield log entries as Cloud Logging writes them, one a line."""
+    line, number = json.dumps(ENTRY) + "\n", 0
     while True:
-        yield "".join(ENTRY % (n, n) for n in range(number, number + 5000)).encode()
-        number += 5000
+        yield "".join(line % (n, n) for n in range(number, number + 1000)).encode()
+        number += 1000
 
 
 def noise() -> Iterator[bytes]:
