@@ -58,6 +58,7 @@ _OF_A_REQUEST = "enginedeaderror"
 _FORWARD = (", in forward\n", ", in forward_cuda\n", ", in forward_native\n", ", in forward_hip\n")
 _THIS_PROCESS = re.compile(r"this process has (\d{1,6}(?:\.\d{1,4})?) (gib|mib)")
 _ONE_OF_THEM = re.compile(r"process \d{1,10} has ")
+_NOTHING_YET = "of the allocated memory 0 bytes is allocated by pytorch"
 _BUFFER_GB = re.compile(r"max_local_cpu_size'?[:=] ?'?(\d{1,6}(?:\.\d{1,3})?)(?: ?gi?b)?")
 _WORKER = re.compile(r"\((?:vllm)?worker[ _](?:rank=|tp)(\d{1,4})")
 LARGE_BUFFERS_GB = 100.0
@@ -79,7 +80,7 @@ def gpu_oom(case: RuleInput) -> Ruling:
     if case.has(*_OF_LLAMA_CPP):
         return _llama_cpp(case)
     total, free, own = case.gib("gpu_total"), case.gib("gpu_free"), case.gib("process")
-    held = case.gib("torch_allocated")
+    held = 0.0 if case.has(_NOTHING_YET) else case.gib("torch_allocated")
     named = _THIS_PROCESS.search(case.line)
     if named:
         own = float(named[1]) / (1024 if named[2] == "mib" else 1)
