@@ -74,7 +74,7 @@ def split(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], Counter[str]
 
 
 def one_in(cases: int) -> int:
-    """Return which part of a test with so many cases runs: 5 is every fifth case."""
+    """Return n where of a test with so many cases every nth runs; 1 is all."""
     return next((part for least, part in ONE_IN if cases >= least), 1)
 
 

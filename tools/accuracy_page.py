@@ -284,8 +284,8 @@ while they were gathered, so many are a line or two, and the decisive line of so
 run first (64 right), the 25 on memory and load after the 70 were learned (22). No failure was called harmless, no
 ordinary one raised an alarm, and all 56 certain answers were right. The misses were words that no rule knew: an
 argument that an old Python names without its class, a router's name, a template's file, HBM as a JAX program tells it,
-all mended; mended besides: a card that another process fills before this one has allocated anything, and PyTorch
-without CUDA where vLLM finds no platform. Left: an autoscaler's table, curl's 503 of a server that hangs, a silence
+all mended; mended besides: a card that another process fills before this one has allocated anything, and PyTorch that
+reaches no CUDA where vLLM finds no platform. Left: an autoscaler's table, curl's 503 of a server that hangs, a silence
 before somebody interrupts.
 
 Both corpora were then crossed with 41 more wrappers, and their failures with fourteen last lines at four places of a

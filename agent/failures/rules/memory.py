@@ -59,6 +59,12 @@ _FORWARD = (", in forward\n", ", in forward_cuda\n", ", in forward_native\n", ",
 _THIS_PROCESS = re.compile(r"this process has (\d{1,6}(?:\.\d{1,4})?) (gib|mib)")
 _ONE_OF_THEM = re.compile(r"process \d{1,10} has ")
 _NOTHING_YET = "of the allocated memory 0 bytes is allocated by pytorch"
+"""Of a process that found the card full; where it is a worker, its own siblings may fill it."""
+_CALLED = re.compile(
+    r'file "[^"\n]{1,400}", line \d{1,7}, in [^\n]{1,100}\n(?:[^\n]{0,400}\n){0,3}?'
+    r"[^\n]{0,200}\bllm\.(?:generate|chat)\("
+)
+"""A program's own frame, lines of others perhaps within it: it has the engine, and asks it for answers."""
 _BUFFER_GB = re.compile(r"max_local_cpu_size'?[:=] ?'?(\d{1,6}(?:\.\d{1,3})?)(?: ?gi?b)?")
 _WORKER = re.compile(r"\((?:vllm)?worker[ _](?:rank=|tp)(\d{1,4})")
 LARGE_BUFFERS_GB = 100.0
@@ -80,7 +86,7 @@ def gpu_oom(case: RuleInput) -> Ruling:
     if case.has(*_OF_LLAMA_CPP):
         return _llama_cpp(case)
     total, free, own = case.gib("gpu_total"), case.gib("gpu_free"), case.gib("process")
-    held = 0.0 if case.has(_NOTHING_YET) else case.gib("torch_allocated")
+    held = 0.0 if case.has(_NOTHING_YET) and not case.has("worker") else case.gib("torch_allocated")
     named = _THIS_PROCESS.search(case.line)
     if named:
         own = float(named[1]) / (1024 if named[2] == "mib" else 1)
@@ -89,6 +95,8 @@ def gpu_oom(case: RuleInput) -> Ruling:
     mine = own if own is not None else held
     if total and free is not None and mine is not None and mine + free < 0.5 * total and free < 0.15 * total:
         return Ruling(class_=FailureClass.GPU_MEMORY_OCCUPIED, fixes=OCCUPIED_FIXES, confidence=0.8)
+    if case.phase in {Phase.PROFILING, Phase.GRAPH_CAPTURE} and _CALLED.search(case.text):
+        return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
     known = _BY_PHASE.get(case.phase)
     return Ruling(fixes=known) if known else _without_a_phase(case)
 

@@ -16,8 +16,12 @@ _GIVEN_UP = (
     *("was not started", "will be restarted", "killing", "killed", "sigterm", "terminat", "back-off", "crashloop"),
     *("stopping container", "shutting down", "shutdown", "failed the configured", "become ready in time", "restarted"),
 )
-_BANNER = "vllm api server version"
 _BLOCK_WAIT = "no available shared memory broadcast block found"
+_STEP_OF_A_START = re.compile(
+    r"vllm api server version|initializing an? (?:v[01] )?llm engine|graph capturing finished|init engine \(profile"
+    "|startup complete"
+)
+"""What a start prints when it begins, and when what its workers had waited for is done."""
 _PLACEMENT_WAIT = re.compile(r"placement group of specs for (\d{1,5}) seconds")
 _CLOCK = re.compile(r"\b(\d\d):(\d\d):(\d\d)\b")
 _DAY_S = 86_400
@@ -256,13 +260,13 @@ def ended_early(case: RuleInput) -> Ruling:
 def broadcast(case: RuleInput) -> Ruling:
     """Workers that wait are harmless while something compiles or loads; repeated with no progress it is a hang.
 
-    So it is where a third wait of the last start ends the text: the 200 of a stream between them is written before its
-    first token.
+    A third wait below the last step of a start is a hang too, even with a 200 between: that of a stream is written
+    before its first token.
     """
     working = case.mentions("torch.compile takes", "compiling a graph", "loading safetensors", "capturing cuda graph")
     dead = case.mentions("timed out", "timeouterror", "enginedead", "died unexpectedly")
     stands_still = "stats_no_tokens" in case.also or _silent_before(case) >= _HANG_AFTER_S
-    again = case.repeats > 1 or case.text.rpartition(_BANNER)[2].count(_BLOCK_WAIT) > 2
+    again = case.repeats > 1 or _STEP_OF_A_START.split(case.text)[-1].count(_BLOCK_WAIT) > 2
     if dead or stands_still or (again and not case.progress_after):
         return Ruling(confidence=0.7)
     if case.progress_after or working:

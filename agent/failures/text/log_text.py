@@ -117,6 +117,8 @@ _LOGGER_HEAD = re.compile(
     r"(?:\[?[\w./-]{1,80}:\d{1,6}\]\s?)?)?"
 )
 _RAISED = re.compile(r"(?:\w{1,60}\.){0,6}\w{0,60}(?:Error|Exception): ")
+_NO_WORDS = re.compile(r"ERROR \d\d-\d\d \d\d:\d\d:\d\d \[[\w./-]{1,80}:\d{1,6}\] *$")
+"""An empty line of a message of vLLM's, which writes its head before each."""
 _SOURCE = re.compile(r"\s+(?:raise|return|await)\b")
 _CONTINUED = re.compile(r"$|\s|File \"|[\^~|]+\s*$|During handling of the above|The above exception was")
 _BROKEN_OFF = re.compile(r"\w{2,40} [\w./:()-]{1,60},?\s*$")
@@ -230,7 +232,7 @@ def is_failure_candidate(line: str) -> bool:
         loud = rest != line and looks_like_failure(rest)
     else:
         loud = bool(_ALARM_LEVEL.search(line)) or _is_short_error(line) or looks_like_failure(rest)
-    return loud and not is_note(line) and not _SOURCE.match(line, _head_end(line))
+    return loud and not is_note(line) and not _SOURCE.match(line, _head_end(line)) and not _NO_WORDS.search(line)
 
 
 def failure_candidates(lines: Sequence[str]) -> Iterator[int]:

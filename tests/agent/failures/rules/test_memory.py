@@ -24,6 +24,22 @@ def test_memory_that_somebody_else_holds_is_not_ours_to_shrink() -> None:
     assert gpu_oom(case(text=ours, gpu_total_gib=80.0, gpu_free_mib=10, process_gib=1.1)).class_ is None
 
 
+def test_who_has_allocated_nothing_found_the_card_full_unless_its_siblings_may_fill_it() -> None:
+    several = "process 7 has 22.1 gib memory in use. process 8 has 254.00 mib memory in use. "
+    nothing = several + "of the allocated memory 0 bytes is allocated by pytorch"
+    full = {"gpu_total_gib": 23.7, "gpu_free_gib": 1.3}
+    assert gpu_oom(case(Phase.LOADING, nothing, **full)).class_ is FailureClass.GPU_MEMORY_OCCUPIED
+    assert gpu_oom(case(Phase.LOADING, several, **full)).class_ is None
+    assert gpu_oom(case(Phase.LOADING, f"(worker_tp1 pid=8) {nothing}", **full)).class_ is None
+
+
+def test_a_programs_own_frame_that_asks_the_engine_says_that_it_was_up() -> None:
+    frame = '  file "/opt/lamp.py", line 70, in light\n    outputs = llm.generate(prompts)'
+    assert gpu_oom(case(Phase.PROFILING, frame)).class_ is FailureClass.GPU_OOM_RUNTIME
+    assert gpu_oom(case(Phase.PROFILING, "$ cat lamp.py\noutputs = llm.generate(prompts)")).class_ is None
+    assert gpu_oom(case(Phase.LOADING, frame)).class_ is None
+
+
 def test_a_card_that_pytorch_fills_to_the_brim_has_no_room_for_the_weights_whatever_their_share() -> None:
     assert gpu_oom(case(gpu_total_gib=14.62, torch_allocated_gib=14.42, tried_mib=20)).fixes[0].startswith("change_")
     assert "lower" in gpu_oom(case(gpu_total_gib=23.57, torch_allocated_gib=22.88, tried_mib=20)).fixes[0]

@@ -232,3 +232,17 @@ def test_the_library_that_every_start_notes_does_not_say_what_broke(matcher: Mat
     assert classify(matcher, f"{noted}\n{error}").fix_actions[0] == "set_shm_size"
     missing = "OSError: libnccl.so.2: cannot open shared object file; Failed to load NCCL library"
     assert classify(matcher, missing).fix_actions[0] == "fix_image_or_driver"
+
+
+WAIT = "INFO 05-06 07:0{}:04 [shm_broadcast.py:801] No available shared memory broadcast block found in 60 seconds."
+STREAM = '(APIServer pid=1) INFO:     10.9.8.7:50163 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
+
+
+def test_a_third_wait_is_a_hang_whatever_stream_is_opened_between_and_waits_of_the_start_do_not_count(
+    matcher: Matcher,
+) -> None:
+    waits = [WAIT.format(minute) for minute in range(4)]
+    assert classify(matcher, "\n".join([waits[0], waits[1], STREAM, waits[2]])).class_ == "engine_hang"
+    up = ["Graph capturing finished in 15 secs, took 2.04 GiB", "INFO:     Application startup complete.", STREAM]
+    assert classify(matcher, "\n".join([waits[0], waits[1], *up, waits[2]])).class_ == "benign"
+    assert classify(matcher, "\n".join([waits[0], waits[1], STREAM, waits[2], STREAM])).class_ == "benign"
