@@ -22,7 +22,7 @@ def pairing_fault(context: StageContext) -> str:
     store, control = context.store, context.control_store()
     theirs, mine = control.mark(), store.mark()  # in this order: who notes a row tells the incident database first
     if theirs is None and mine is not None:  # somebody else stamped both in between, the control database first
-        theirs = control.mark()
+        theirs, mine = control.mark(), store.mark()
     if mine is None and (theirs is None or not theirs.paired):
         seed = {"holder": context.holder, "at": context.clock.now().isoformat()}
         theirs = control.first_mark(InstallationMark(installation=short_id("installation", seed)))
