@@ -13,7 +13,6 @@ from agent.failures.recovered import (
     ends_in_a_guess,
     evident,
     got_past,
-    heads_traceback_of,
     is_stopped,
     resting_on_others,
     standing,
@@ -40,7 +39,6 @@ from agent.failures.text.log_text import (
 from agent.failures.text.no_evidence import (
     ends_process,
     ends_server,
-    ends_traceback,
     is_mild,
     is_refusal,
     says_it_passed,
@@ -49,6 +47,7 @@ from agent.failures.text.phases import Timeline
 from agent.failures.text.starts import STARTING
 from agent.failures.text.streams import body_of, pods_of, rank_of
 from agent.failures.text.subjects import Subject, subject_at
+from agent.failures.text.tracebacks import ends_in_traceback, ends_traceback, heads_traceback_of
 from agent.failures.text.words import StatusWords
 
 UNKNOWN_CONFIDENCE = 0.2
@@ -131,7 +130,7 @@ def judge(
         return _ended(lines, unresolved)
     open_end = bool(unresolved) or ends_in_a_guess(lines, sightings, timeline) or ends_dead(lines, sightings, timeline)
     # Nobody knows where a document ends and a log begins.
-    open_end = open_end or bool(in_documents and standing(lines, in_documents, timeline))
+    open_end = open_end or ends_in_traceback(lines) or bool(in_documents and standing(lines, in_documents, timeline))
     down = who_is_down(lines, sightings, timeline, words)
     calm = None if open_end or down else found or harmless(lines, loud, sightings, timeline, words, besides=besides)
     return calm or _unknown(lines, down)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agent.failures.asked_to_end import Asked
 from agent.failures.finding import MAX_EVIDENCE_CHARS, EvidenceLine, Finding
-from agent.failures.recovered import AT_THE_PORT, end_of_traceback, is_calmed, is_queue, is_stopped
+from agent.failures.recovered import AT_THE_PORT, is_calmed, is_queue, is_stopped
 from agent.failures.signature import PLAIN_TROUBLE, FailureClass, Phase, Proof, Role, Sighting
 from agent.failures.text.answers import Answers
 from agent.failures.text.ends import container_that_ended, ended_without_fault, says_it_ended
@@ -19,6 +19,7 @@ from agent.failures.text.reports_up import is_foreign, reports_up
 from agent.failures.text.starts import STARTING, UP
 from agent.failures.text.streams import body_of, server_of
 from agent.failures.text.subjects import Subject, names_server, subject_of
+from agent.failures.text.tracebacks import end_of_traceback
 from agent.failures.text.words import StatusWords
 
 SETTLED_FROM = 60

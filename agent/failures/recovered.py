@@ -3,21 +3,19 @@
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from agent.failures.asked_to_end import PASSING, Asked
 from agent.failures.signature import PLAIN_TROUBLE, TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
 from agent.failures.text.answers import Answers
 from agent.failures.text.documents import documents
-from agent.failures.text.log_text import TRACEBACK, failure_candidates, is_error_line, is_failure_candidate, is_warning
+from agent.failures.text.log_text import failure_candidates, is_error_line, is_failure_candidate, is_warning
 from agent.failures.text.no_evidence import (
     GOES_ON,
     INTERRUPT,
-    MOST_TRACEBACK_LINES,
     counts_none,
     ends_process,
-    goes_on_above,
     is_dumped,
     is_handled,
     is_mild,
@@ -33,6 +31,7 @@ from agent.failures.text.queues import Queues
 from agent.failures.text.starts import STARTING, UP, PhaseMark
 from agent.failures.text.streams import body_of
 from agent.failures.text.subjects import Subject, subject_at, unit_told_to_stop
+from agent.failures.text.tracebacks import end_of_traceback
 
 _Ends = Mapping[tuple[str, int] | None, Sequence[int]]
 
@@ -378,20 +377,3 @@ def is_calmed(lines: Sequence[str], index: int, timeline: Timeline) -> bool:
         return True
     end = end_of_traceback(lines, index, timeline)
     return timeline.marker_at(index if end is None else end) is Phase.STOPPING or unit_told_to_stop(lines, index)
-
-
-def end_of_traceback(lines: Sequence[str], head: int, timeline: Timeline) -> int | None:
-    """The line that ends the traceback at or right below a line, or around it: the first that is no part of it."""
-    server = timeline.server(head)
-    first = next((at for at in (head, head + 1) if at < len(lines) and TRACEBACK in lines[at]), len(lines))
-    first = head if goes_on_above(lines[head]) else first
-    for index in range(first + 1, min(len(lines), head + MOST_TRACEBACK_LINES)):
-        if timeline.server(index) == server and not goes_on_above(lines[index]):
-            return index
-    return None
-
-
-def heads_traceback_of(lines: Sequence[str], index: int, ends: Collection[int], timeline: Timeline) -> bool:
-    """Whether a line is the head of a traceback that ends in one of ``ends``, in a start that loads already."""
-    begun = TRACEBACK in lines[index] and timeline.marker_at(index) is not Phase.CONFIG
-    return begun and end_of_traceback(lines, index, timeline) in ends

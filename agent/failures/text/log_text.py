@@ -113,7 +113,7 @@ _MAY_BE_FAILURE = re2.compile(
 """Every line for which :func:`is_failure_candidate` is true holds one of these; a test holds it to that."""
 _LOGGER_HEAD = re.compile(
     r"(?:\[rank\d{1,4}\]:\s?)?(?:\([^()\n]{1,80}=[^()\n]{1,80}\)\s?)*"
-    r"(?:(?:ERROR|CRITICAL|FATAL|WARNING|INFO|DEBUG)[ :]\s{0,4}(?:[\d-]{5,10} [\d:.,]{8,16} )?"
+    r"(?:(?:ERROR|CRITICAL|FATAL|WARNING|INFO|DEBUG)[ :]\s{0,5}(?:[\d-]{5,10} [\d:.,]{8,16} )?"
     r"(?:\[?[\w./-]{1,80}:\d{1,6}\]\s?)?)?"
 )
 _RAISED = re.compile(r"(?:\w{1,60}\.){0,6}\w{0,60}(?:Error|Exception): ")

@@ -111,7 +111,7 @@ _COUNTS_SOME = re.compile(
 GOES_ON = re.compile(r"\b(?:fall(?:s|ing)? ?back|fallback|ignor(?:ed|ing)|skipp(?:ed|ing))\b", re.IGNORECASE)
 _HEAD = re.compile(
     r"(?P<process>(?:\[rank\d{1,4}\]:\s?|\([^()\n]{1,80}=[^()\n]{1,80}\)\s?)*)"
-    r"(?:(?P<level>CRITICAL|FATAL|ERROR|WARNING|INFO|DEBUG)[ :]\s{0,4}(?:[\d-]{5,10} [\d:.,]{8,16} )?"
+    r"(?:(?P<level>CRITICAL|FATAL|ERROR|WARNING|INFO|DEBUG)[ :]\s{0,5}(?:[\d-]{5,10} [\d:.,]{8,16} )?"
     r"(?:\[?(?P<place>[\w./-]{1,80}:\d{1,6})\])?)?"
 )
 
@@ -238,20 +238,6 @@ def is_refusal(lines: Sequence[str], index: int) -> bool:
         return False
     head = _head(lines, index)
     return head is not None and any(words in lines[head] for words in REFUSING)
-
-
-def ends_traceback(lines: Sequence[str], index: int) -> bool:
-    """Whether the line is the exception that ends a traceback whose lines stand right above it."""
-    body = body_of(lines[index])
-    if is_continued(body) or not is_error_line(body):
-        return False
-    server = server_of(lines[index])
-    for at in range(index - 1, max(-1, index - MOST_FRAME_LINES), -1):
-        if TRACEBACK in lines[at]:
-            return at < index - 1
-        if server_of(lines[at]) != server or not goes_on_above(lines[at]):
-            return False
-    return False
 
 
 def ends_process(lines: Sequence[str], index: int) -> bool:

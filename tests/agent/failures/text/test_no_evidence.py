@@ -7,13 +7,13 @@ from agent.failures.text.no_evidence import (
     MOST_FRAME_LINES,
     REFUSING,
     ends_process,
-    ends_traceback,
     is_handled,
     is_logged_as_mild,
     is_quoted,
     is_refusal,
     without_arguments,
 )
+from agent.failures.text.tracebacks import ends_traceback
 from tests.agent.failures.log_changes import HEALTHY_START
 from tests.agent.failures.log_changes import TOKENS as SERVED
 
