@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from html import escape
 
 Change = Callable[[str], str]
 
@@ -122,6 +123,7 @@ CHANGES: dict[str, Change] = {
     "cri": timed(lambda at: f"{at:%Y-%m-%dT%H:%M:%S}.123456789Z stdout F "),
     "colours": coloured,
     "colours in compose": both(coloured, prefixed("\x1b[36mweb-1  |\x1b[0m ")),
+    "spelled for a page": escape,
     "crlf": lambda text: text.replace("\n", "\r\n"),
     "iso time": timed(lambda at: f"{at:%Y-%m-%dT%H:%M:%S}.123456789Z "),
     "syslog time": timed(lambda at: f"{at:%b %d %H:%M:%S} "),
