@@ -39,11 +39,17 @@ RUNTIME_FIXES: Fixes = (
 _BY_PHASE = {
     Phase.CONFIG: LOADING_FIXES,
     Phase.LOADING: LOADING_FIXES,
-    Phase.PROFILING: PROFILE_FIXES,
     Phase.GRAPH_CAPTURE: CAPTURE_FIXES,
     Phase.READY: RUNTIME_FIXES,
     Phase.SERVING: RUNTIME_FIXES,
 }
+AT_ONCE_FIXES: Fixes = (
+    "set_flag limit_mm_per_prompt",
+    "set_flag max_num_batched_tokens lower",
+    "upgrade_version",
+    "none_code_bug",
+)
+"""Where one block alone is larger than the whole card: less of an image or a prompt at once, or another kernel."""
 RESERVE_FIXES: Fixes = (
     "set_flag max_model_len lower",
     "set_flag max_num_batched_tokens lower",
@@ -97,8 +103,15 @@ def gpu_oom(case: RuleInput) -> Ruling:
         return Ruling(class_=FailureClass.GPU_MEMORY_OCCUPIED, fixes=OCCUPIED_FIXES, confidence=0.8)
     if case.phase in {Phase.PROFILING, Phase.GRAPH_CAPTURE} and _CALLED.search(case.text):
         return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
+    if case.phase is Phase.PROFILING:
+        return Ruling(fixes=_of_profiling(case))
     known = _BY_PHASE.get(case.phase)
     return Ruling(fixes=known) if known else _without_a_phase(case)
+
+
+def _of_profiling(case: RuleInput) -> Fixes:
+    tried, total = case.gib("tried"), case.gib("gpu_total")
+    return AT_ONCE_FIXES if tried is not None and total is not None and tried > total else PROFILE_FIXES
 
 
 def _without_a_phase(case: RuleInput) -> Ruling:
@@ -108,7 +121,7 @@ def _without_a_phase(case: RuleInput) -> Ruling:
         return Ruling(fixes=LOADING_FIXES)
     tried = case.gib("tried")
     if tried is not None and tried >= 1.0:
-        return Ruling(class_=FailureClass.GPU_OOM_PROFILE, fixes=PROFILE_FIXES)
+        return Ruling(class_=FailureClass.GPU_OOM_PROFILE, fixes=_of_profiling(case))
     held, total = case.gib("torch_allocated"), case.gib("gpu_total")
     full = held is not None and total is not None and total - held <= OF_CUDA_GIB
     return Ruling(fixes=LOADING_FIXES if full else ANY_PHASE_FIXES)

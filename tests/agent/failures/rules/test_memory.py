@@ -50,6 +50,13 @@ def test_a_large_block_without_a_phase_is_a_profile_run() -> None:
     assert gpu_oom(case(tried_mib=100.0)).class_ is None
 
 
+@pytest.mark.parametrize("phase", [Phase.PROFILING, Phase.UNKNOWN])
+def test_a_block_that_is_larger_than_the_card_asks_for_less_at_once(phase: Phase) -> None:
+    """No share of the card makes room for it: an encoder's attention of one large image asked for 256 GiB."""
+    assert gpu_oom(case(phase, tried_gib=256.0, gpu_total_gib=15.98)).fixes[0] == "set_flag limit_mm_per_prompt"
+    assert gpu_oom(case(phase, tried_gib=8.0, gpu_total_gib=15.98)).fixes[0] == "set_flag max_num_seqs lower"
+
+
 def test_pools_of_captured_graphs_say_that_loading_is_over_and_leave_it_to_the_phase_where_one_is_known() -> None:
     pools = "9.1 gib is allocated by pytorch, with 96.00 mib allocated in private pools (e.g., cuda graphs)"
     assert gpu_oom(case(text=pools, tried_gib=1.7)).class_ is FailureClass.GPU_OOM_RUNTIME
