@@ -125,6 +125,12 @@ _CONTINUED = re.compile(r"$|\s|File \"|[\^~|]+\s*$|During handling of the above|
 _BROKEN_OFF = re.compile(r"\w{2,40} [\w./:()-]{1,60},?\s*$")
 _IN_A_SENTENCE = re.compile(r" {0,2}(?!raise |return |await |assert |from |import |with )[a-z]{2,20} [\w(]")
 TRACEBACK = "Traceback (most recent call last)"
+_CURLED = {
+    "\N{LEFT SINGLE QUOTATION MARK}": "'",
+    "\N{RIGHT SINGLE QUOTATION MARK}": "'",
+    "\N{LEFT DOUBLE QUOTATION MARK}": '"',
+    "\N{RIGHT DOUBLE QUOTATION MARK}": '"',
+}
 _SPELLED = re.compile(r"&(?:quot|apos|lt|gt|amp|#0?39|#x27|#34);")
 
 _RECORD = re.compile(r"(?:\([^()]{1,40}\) )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d")
@@ -133,7 +139,7 @@ _RECORD = re.compile(r"(?:\([^()]{1,40}\) )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL
 def clean(text: str) -> str:
     """The text without terminal colours, also where an exporter has spelled the escape character out.
 
-    Quotes and brackets that a page, a chat or a mail has spelled for HTML are signs again.
+    Quotes and brackets that a page, a chat or a mail has spelled for HTML are signs again, curled quotes straight.
     """
     if "\x1b" in text or "\x00" in text or "\x08" in text or "\x07" in text:
         text = _ANSI.sub("", text)
@@ -141,6 +147,8 @@ def clean(text: str) -> str:
         text = _CARET.sub("", text)
     if "&" in text and ";" in text:
         text = _SPELLED.sub(lambda sign: unescape(sign[0]), text)
+    if any(quote in text for quote in _CURLED):
+        text = text.translate(str.maketrans(_CURLED))
     return text
 
 

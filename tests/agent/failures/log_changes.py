@@ -124,6 +124,7 @@ CHANGES: dict[str, Change] = {
     "colours": coloured,
     "colours in compose": both(coloured, prefixed("\x1b[36mweb-1  |\x1b[0m ")),
     "spelled for a page": escape,
+    "curled quotes": lambda text: text.replace("'", "\N{RIGHT SINGLE QUOTATION MARK}"),
     "crlf": lambda text: text.replace("\n", "\r\n"),
     "iso time": timed(lambda at: f"{at:%Y-%m-%dT%H:%M:%S}.123456789Z "),
     "syslog time": timed(lambda at: f"{at:%b %d %H:%M:%S} "),

@@ -101,3 +101,10 @@ def test_entries_of_several_instances_say_whose_they_are(matcher, whole):
         lines = log_lines(text)
         assert lines[0].startswith("[instance/a1] ") == (other == "b2")
         assert matcher.classify("\n".join(lines), whole_log=True, platform="cloud_run").class_ == class_
+
+
+def test_the_level_of_a_stream_does_not_speak_where_the_line_has_its_own() -> None:
+    """Some collectors call all that a program writes on standard error an error."""
+    own = {"severity": "ERROR", "message": "INFO 05-06 07:08:09 [lamp.py:7] it is lit"}
+    assert entry_lines(own) == [own["message"]]
+    assert entry_lines({"level": "error", "msg": "it is out"}) == ["it is out", "level: error"]
