@@ -125,12 +125,8 @@ _CONTINUED = re.compile(r"$|\s|File \"|[\^~|]+\s*$|During handling of the above|
 _BROKEN_OFF = re.compile(r"\w{2,40} [\w./:()-]{1,60},?\s*$")
 _IN_A_SENTENCE = re.compile(r" {0,2}(?!raise |return |await |assert |from |import |with )[a-z]{2,20} [\w(]")
 TRACEBACK = "Traceback (most recent call last)"
-_CURLED = {
-    "\N{LEFT SINGLE QUOTATION MARK}": "'",
-    "\N{RIGHT SINGLE QUOTATION MARK}": "'",
-    "\N{LEFT DOUBLE QUOTATION MARK}": '"',
-    "\N{RIGHT DOUBLE QUOTATION MARK}": '"',
-}
+_CURLED = "\u2018\u2019\u201c\u201d"
+_STRAIGHT = str.maketrans(_CURLED, "''\"\"")
 _SPELLED = re.compile(r"&(?:quot|apos|lt|gt|amp|#0?39|#x27|#34);")
 
 _RECORD = re.compile(r"(?:\([^()]{1,40}\) )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d")
@@ -148,7 +144,7 @@ def clean(text: str) -> str:
     if "&" in text and ";" in text:
         text = _SPELLED.sub(lambda sign: unescape(sign[0]), text)
     if any(quote in text for quote in _CURLED):
-        text = text.translate(str.maketrans(_CURLED))
+        text = text.translate(_STRAIGHT)
     return text
 
 
