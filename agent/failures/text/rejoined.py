@@ -16,6 +16,9 @@ BROKEN_WORDS = 2
 _ALIKE = 8
 """Characters with which two lines of a table or of a progress bar begin alike."""
 
+_COLUMNS = "   "
+"""Blanks between the columns of a table, whose rows are no rest of the row above."""
+
 _WITHIN = re.compile(r"[\w,-] ?$")
 _REST = re.compile(r" ?(?!(?:raise|return|await|assert|from|import|with) )-?[a-z]{1,20}[ ,.:;'\")/_-]")
 
@@ -38,7 +41,7 @@ def rejoined(lines: Sequence[str]) -> list[str]:
 
 def _goes_on(above: str, below: str) -> bool:
     broken = len(above) >= NARROWEST and _WITHIN.search(above) and _REST.match(below)
-    return bool(broken) and not is_error_line(below)
+    return bool(broken) and _COLUMNS not in below.strip() and not is_error_line(below)
 
 
 def joined_at_width(lines: Sequence[str]) -> list[str]:

@@ -40,6 +40,10 @@ def test_what_begins_anew_is_no_rest_of_the_line_above() -> None:
         ["lamp-1  | " + long, "lamp-2  | which is good"],
         [long, "INFO the lamp is out"],
         ["the lamp is lit", "which is good"],
+        [
+            "NAME                             STATUS   ROLES    AGE   VERSION",
+            "lamp-7-yard    Ready    <none>   15m   v1",
+        ],
     ):
         assert rejoined(apart) == apart
 
