@@ -3,7 +3,6 @@
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from html import unescape
 from itertools import accumulate
 
 import re2
@@ -125,9 +124,13 @@ _CONTINUED = re.compile(r"$|\s|File \"|[\^~|]+\s*$|During handling of the above|
 _BROKEN_OFF = re.compile(r"\w{2,40} [\w./:()-]{1,60},?\s*$")
 _IN_A_SENTENCE = re.compile(r" {0,2}(?!raise |return |await |assert |from |import |with )[a-z]{2,20} [\w(]")
 TRACEBACK = "Traceback (most recent call last)"
-_CURLED = "\u2018\u2019\u201c\u201d"
-_STRAIGHT = str.maketrans(_CURLED, "''\"\"")
-_SPELLED = re.compile(r"&(?:quot|apos|lt|gt|amp|#0?39|#x27|#34);")
+_SIGNS = {
+    "'": ("\u2018", "\u2019", "&apos;", "&#39;", "&#039;", "&#x27;"),
+    '"': ("\u201c", "\u201d", "&quot;", "&#34;"),
+    "<": ("&lt;",),
+    ">": ("&gt;",),
+}
+"""Quotes and brackets as a page, a chat or a mail writes them."""
 
 _RECORD = re.compile(r"(?:\([^()]{1,40}\) )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d")
 
@@ -135,16 +138,17 @@ _RECORD = re.compile(r"(?:\([^()]{1,40}\) )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL
 def clean(text: str) -> str:
     """The text without terminal colours, also where an exporter has spelled the escape character out.
 
-    Quotes and brackets that a page, a chat or a mail has spelled for HTML are signs again, curled quotes straight.
+    Quotes and brackets that were curled, or spelled for HTML, are signs again where none of their kind stands beside
+    them: within the quotes of a prompt one would end it.
     """
     if "\x1b" in text or "\x00" in text or "\x08" in text or "\x07" in text:
         text = _ANSI.sub("", text)
     if "[" in text and ("^[[" in text or "1b[" in text or "033[" in text or "␛[" in text):
         text = _CARET.sub("", text)
-    if "&" in text and ";" in text:
-        text = _SPELLED.sub(lambda sign: unescape(sign[0]), text)
-    if any(quote in text for quote in _CURLED):
-        text = text.translate(_STRAIGHT)
+    for sign, written in _SIGNS.items():
+        if sign not in text:
+            for other in written:
+                text = text.replace(other, sign)
     return text
 
 

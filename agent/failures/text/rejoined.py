@@ -53,7 +53,7 @@ def joined_at_width(lines: Sequence[str]) -> list[str]:
     width = max(map(len, lines), default=0)
     if not NARROWEST <= width <= WIDEST:
         return list(lines)
-    full = [at for at in range(len(lines) - 1) if len(lines[at]) == width and _is_rest(lines[at], lines[at + 1])]
+    full = {at for at in range(len(lines) - 1) if len(lines[at]) == width and _is_rest(lines[at], lines[at + 1])}
     within = {lines[at] for at in full if lines[at][-1].isalnum() and lines[at + 1][0].isalnum()}
     if len(within) < BROKEN_WORDS:
         return list(lines)

@@ -173,3 +173,19 @@ def test_a_prompt_over_several_lines_is_no_evidence(matcher: Matcher, prefix: st
 def test_a_line_that_may_be_none_of_a_prompt_stays_evidence(matcher: Matcher, between: list[str]) -> None:
     lines = [*HEALTHY_START, _OPENS, *between, *TOKENS]
     assert matcher.classify("\n".join(lines), whole_log=True, platform=None).class_ == "host_oom"
+
+
+@pytest.mark.parametrize(
+    "quote", ["\N{RIGHT SINGLE QUOTATION MARK}", "&#39;", "&apos;", "\N{RIGHT DOUBLE QUOTATION MARK}", "&quot;"]
+)
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "ERROR 05-06 07:08:09 [serving.py:43] it failed: messages=[{{'role': 'user', 'content': 'What{} {}'}}]",
+        '{{"role": "user", "content": "What{} {}"}}',
+        "INFO 05-06 07:08:09 [logger.py:43] Received request cmpl-1: prompt: 'What{} {}', params: SamplingParams(n=1)",
+    ],
+)
+def test_a_curled_or_spelled_quote_does_not_end_what_a_client_says(matcher: Matcher, shown: str, quote: str) -> None:
+    said = shown.format(quote, _OOM)
+    assert matcher.classify(said, whole_log=True, platform=None).class_ in {"unknown", "benign"}
