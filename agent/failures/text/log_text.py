@@ -149,7 +149,7 @@ def clean(text: str) -> str:
         if sign not in text:
             for other in written:
                 text = text.replace(other, sign)
-    return text
+    return text.replace("&amp;", "&")
 
 
 def split_lines(text: str) -> list[str]:
