@@ -14,6 +14,7 @@ _ROW = re.compile(
 )
 """A row of a table of pods: Deployment behind its namespace, ReplicaSet, pod, ready and all containers, status, age."""
 _ANY_ROW = re.compile(r"^[^\w\n]{0,40}(\S{1,200})[^\S\n]+(\d{1,2})/(\d{1,2})[^\S\n]+([a-z]{4,40})\b", re.MULTILINE)
+_NO_NODE = ("failedscheduling", "nodes are available", "unschedulable", "insufficient ")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 LONG_S = 60
 """A pod that waits for less may be the next to start."""
@@ -51,10 +52,14 @@ def unschedulable(case: RuleInput) -> Ruling:
 
 
 def placed_in_the_end(case: RuleInput) -> Ruling:
-    """A node came for pods that a table shows waiting, where the last row of every pod of all tables is a ready one."""
-    rows = _ANY_ROW.findall(case.text)
-    last = {name: status == "running" and up == all_ for name, up, all_, status in rows}
-    if any(status == "pending" for *_, status in rows) and all(last.values()):
+    """A node came for pods that a table shows waiting, where the last row of every pod of all tables is a ready one.
+
+    Nothing below the last table says that a pod waits.
+    """
+    rows = list(_ANY_ROW.finditer(case.text))
+    last = {row[1]: row[4] == "running" and row[2] == row[3] for row in rows}
+    waited = any(row[4] == "pending" for row in rows)
+    if waited and all(last.values()) and rows[-1].start() > max(map(case.text.rfind, _NO_NODE)):
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.6)
     return Ruling()
 

@@ -120,6 +120,7 @@ NODES = "NAME                             STATUS   ROLES    AGE   VERSION\nip-10
         ("llm-0   1/1   Running   0   7h\nllm-1   0/1   Pending   0   38m", False),
         ("llm-0   1/1   Running   0   7h\nllm-1   0/1   Running   0   38m", False),
         ("llm-0   1/1   Running   0   7h\nllm-2   1/1   Running   0   38m", False),
+        (f"llm-0   1/1   Running   0   7h\nllm-1   1/1   Running   0   38m\n{WAITS}", False),
     ],
 )
 def test_pods_that_all_run_in_a_later_table_got_their_node(matcher: Matcher, later: str, *, harmless: bool) -> None:
