@@ -11,7 +11,7 @@ from agent.failures.signature import PLAIN_TROUBLE, TROUBLE, FailureClass, Proof
 from agent.failures.text.client_text import without_client_words, without_prompts
 from agent.failures.text.log_text import clean, is_error_line, split_lines, unwrapped
 from agent.failures.text.no_evidence import without_arguments
-from agent.failures.text.rejoined import joined_at_width, rejoined
+from agent.failures.text.rejoined import rejoined
 from agent.failures.text.relayed import unrelayed
 from agent.failures.text.streams import body_of, server_of
 from agent.failures.text.words import StatusWords, Words
@@ -102,7 +102,7 @@ class Matcher:
         platform: str | None,
         servers: tuple[str, ...] | None = None,
     ) -> Finding:
-        lines = [without_client_words(line) for line in without_prompts(unrelayed(joined_at_width(split_lines(text))))]
+        lines = [without_client_words(line) for line in without_prompts(unrelayed(split_lines(text)))]
         finding = self._judged(lines, whole_log, platform, servers)
         if len(lines) > MOST_WRAPPED or not (finding.class_ is FailureClass.UNKNOWN or _is_doubtful(finding)):
             return finding

@@ -13,8 +13,6 @@ _ROW = re.compile(
     re.MULTILINE,
 )
 """A row of a table of pods: Deployment behind its namespace, ReplicaSet, pod, ready and all containers, status, age."""
-_ANY_ROW = re.compile(r"^[^\w\n]{0,40}(\S{1,200})[^\S\n]+(\d{1,2})/(\d{1,2})[^\S\n]+([a-z]{4,40})\b", re.MULTILINE)
-_NO_NODE = ("failedscheduling", "nodes are available", "unschedulable", "insufficient ")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 LONG_S = 60
 """A pod that waits for less may be the next to start."""
@@ -43,24 +41,9 @@ def listed_as_pending(case: RuleInput) -> Ruling:
 
 def unschedulable(case: RuleInput) -> Ruling:
     """A node that lists what it can give, and no accelerator, lacks the device plugin or the driver."""
-    if (placed := placed_in_the_end(case)).class_ is not None:
-        return placed
     lists = case.mentions("allocatable:", "capacity:") and case.mentions("ephemeral-storage:", "memory:")
     if lists and not re.search(r"(?:nvidia|amd|intel|google)\.com/(?:gpu|tpu): ", case.text):
         return Ruling(fixes=("fix_image_or_driver", "fix_quota"), confidence=0.7)
-    return Ruling()
-
-
-def placed_in_the_end(case: RuleInput) -> Ruling:
-    """A node came for pods that a table shows waiting, where the last row of every pod of all tables is a ready one.
-
-    Nothing below the last table says that a pod waits.
-    """
-    rows = list(_ANY_ROW.finditer(case.text))
-    last = {row[1]: row[4] == "running" and row[2] == row[3] for row in rows}
-    waited = any(row[4] == "pending" for row in rows)
-    if waited and all(last.values()) and rows[-1].start() > max(map(case.text.rfind, _NO_NODE)):
-        return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.6)
     return Ruling()
 
 

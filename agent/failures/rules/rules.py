@@ -52,7 +52,6 @@ RULES: Mapping[str, Rule] = {
         rules_platform.store_retries,
         rules_platform.waiting,
         rules_rollout.listed_as_pending,
-        rules_rollout.placed_in_the_end,
         rules_rollout.rollout,
         rules_rollout.unschedulable,
     )

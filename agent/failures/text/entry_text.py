@@ -8,7 +8,7 @@ from typing import Any
 import re2
 
 from agent.failures.text.client_text import BODY_KEYS, BODY_SIGNS, CLIENT_KEYS, SPOKEN_KEYS, known_route
-from agent.failures.text.log_text import clean, has_head, records_of
+from agent.failures.text.log_text import clean, records_of
 from agent.failures.text.oldest_first import oldest_entries_first, oldest_first
 
 _INSTANCE = re.compile(r'"(?:instanceId|pod_name|instance_id)": ?"([^"]{1,200})"')
@@ -39,6 +39,9 @@ _PLAIN = (str, int, float)
 _REASON_KEYS = ("reason", "Reason_s", "Reason", "error", "exception", "stack_trace", "detail", "details", "err")
 _LEVELS = ("severity: ", "level: ", "levelname: ")
 """What a collector writes of the stream that a line came by: all that stands on standard error is an error to some."""
+
+_OWN_LEVEL = re.compile(r"(?:\([^()\n]{1,80}\) ?){0,3}(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[ :][^\n]{0,100000}\Z")
+"""One line that begins with a level, behind the names of its processes."""
 
 _ENVELOPE = frozenset({"textPayload", "jsonPayload", "protoPayload", "httpRequest"})
 _HEAD_KEYS = {key: place for place, key in enumerate((*_REASON_KEYS, *_MESSAGE_KEYS))}
@@ -179,7 +182,7 @@ def _object_text(value: Mapping[str, Any]) -> str:
             rest.append(f"{key}: {_word(item)}")
         else:
             rest.extend(_leaves(key, item, 0, spoken))
-    if head and any(map(has_head, head.values())):  # a level of its own stands before its words
+    if head and all(map(_OWN_LEVEL.match, head.values())):
         rest = [said for said in rest if not said.startswith(_LEVELS)]
     if head:
         rest.insert(0, ": ".join([head[place] for place in sorted(head)] if len(head) > 1 else head.values()))

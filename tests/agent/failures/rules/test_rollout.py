@@ -107,23 +107,3 @@ def test_a_pod_that_is_listed_as_pending_beside_an_older_ready_one_is_a_guess(
 def test_a_pod_that_runs_in_the_end_waits_no_more(matcher: Matcher) -> None:
     found = classify(matcher, SERVES + WAITING + NEW.format(ready="1/1", status="Running", age="25m"))
     assert found.class_ != "rollout_deadlock_no_spare_gpu"
-
-
-COMES = "  Normal   TriggeredScaleUp  15s  cluster-autoscaler  pod triggered scale-up: [{gpu 2->4 (max: 4)}]"
-NODES = "NAME                             STATUS   ROLES    AGE   VERSION\nip-10-0-0-7.example.internal     Ready    <none>   15m   v1.33"
-
-
-@pytest.mark.parametrize(
-    ("later", "harmless"),
-    [
-        ("llm-0   1/1   Running   0   7h\nllm-1   1/1   Running   0   38m", True),
-        ("llm-0   1/1   Running   0   7h\nllm-1   0/1   Pending   0   38m", False),
-        ("llm-0   1/1   Running   0   7h\nllm-1   0/1   Running   0   38m", False),
-        ("llm-0   1/1   Running   0   7h\nllm-2   1/1   Running   0   38m", False),
-        (f"llm-0   1/1   Running   0   7h\nllm-1   1/1   Running   0   38m\n{WAITS}", False),
-    ],
-)
-def test_pods_that_all_run_in_a_later_table_got_their_node(matcher: Matcher, later: str, *, harmless: bool) -> None:
-    first = "NAME    READY   STATUS    RESTARTS   AGE\nllm-0   1/1   Running   0   6h\nllm-1   0/1   Pending   0   13s"
-    found = classify(matcher, f"{first}\n{WAITS}\n{COMES}\n{NODES}\n{later}")
-    assert (found.benign, found.certain) == (harmless, False)

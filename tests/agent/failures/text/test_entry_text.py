@@ -107,4 +107,5 @@ def test_the_level_of_a_stream_does_not_speak_where_the_line_has_its_own() -> No
     """Some collectors call all that a program writes on standard error an error."""
     own = {"severity": "ERROR", "message": "INFO 05-06 07:08:09 [lamp.py:7] it is lit"}
     assert entry_lines(own) == [own["message"]]
-    assert entry_lines({"level": "error", "msg": "it is out"}) == ["it is out", "level: error"]
+    for said in ("it is out", "(EngineCore pid=7) the engine is gone", "INFO it is lit\nit is out"):
+        assert entry_lines({"level": "error", "msg": said}) == [*said.split("\n"), "level: error"]
