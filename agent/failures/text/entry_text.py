@@ -40,7 +40,7 @@ _REASON_KEYS = ("reason", "Reason_s", "Reason", "error", "exception", "stack_tra
 _LEVELS = ("severity: ", "level: ", "levelname: ")
 """What a collector writes of the stream that a line came by: all that stands on standard error is an error to some."""
 
-_OWN_LEVEL = re.compile(r"(?:\([^()\n]{1,80}\) ?){0,3}(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[ :][^\n]{0,100000}\Z")
+_OWN_LEVEL = re.compile(r"(?:\([^()\n]{1,80}\) ?){0,3}(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[ :].*")
 """One line that begins with a level, behind the names of its processes."""
 
 _ENVELOPE = frozenset({"textPayload", "jsonPayload", "protoPayload", "httpRequest"})
@@ -182,7 +182,7 @@ def _object_text(value: Mapping[str, Any]) -> str:
             rest.append(f"{key}: {_word(item)}")
         else:
             rest.extend(_leaves(key, item, 0, spoken))
-    if head and all(map(_OWN_LEVEL.match, head.values())):
+    if head and all(map(_OWN_LEVEL.fullmatch, head.values())):
         rest = [said for said in rest if not said.startswith(_LEVELS)]
     if head:
         rest.insert(0, ": ".join([head[place] for place in sorted(head)] if len(head) > 1 else head.values()))

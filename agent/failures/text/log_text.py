@@ -138,8 +138,8 @@ _RECORD = re.compile(r"(?:\([^()]{1,40}\) )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL
 def clean(text: str) -> str:
     """The text without terminal colours, also where an exporter has spelled the escape character out.
 
-    Quotes and brackets that were curled, or spelled for HTML, are signs again where none of their kind stands beside
-    them: within the quotes of a prompt one would end it.
+    Quotes and brackets that were curled, or spelled for HTML, are signs again in a text that has none of their kind:
+    within the quotes of a prompt one would end it. An ampersand that is spelled always is one.
     """
     if "\x1b" in text or "\x00" in text or "\x08" in text or "\x07" in text:
         text = _ANSI.sub("", text)

@@ -54,7 +54,7 @@ _SETTING = re.compile(
 
 Rust shows its errors in the same way: their fields have names of their own, and sentences in them.
 """
-_FRAME = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in \S{1,120}\s*$')
+FRAME = re.compile(r'\bFile "[^"]{1,400}", line \d{1,7}, in \S{1,120}\s*$')
 ENGINE_LOOP = (
     *("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop"),
     *("event_loop_normal", "event_loop_overlap", "event_loop_pp"),
@@ -137,7 +137,7 @@ def is_quoted(lines: Sequence[str], index: int) -> bool:
     before = lines[next(own, index)]
     if _WARNED.search(before) or (_CUSTOMISED.search(before) and _NOT_IMPORTED.search(line)):
         return True
-    return not _FRAME.search(line) and _is_source(lines, index)
+    return not FRAME.search(line) and _is_source(lines, index)
 
 
 def _is_broken_assertion(lines: Sequence[str], index: int) -> bool:
@@ -193,7 +193,7 @@ def _is_source(lines: Sequence[str], index: int) -> bool:
         if not goes_on_above(lines[at]) or server_of(lines[at]) != server:
             return False
         above = lines[at - 1]
-        if _FRAME.search(above):
+        if FRAME.search(above):
             of_it = server_of(above) == server and indent > indent_of(body_of(above))
             return of_it and (at == index or "raise " not in lines[at])
     return False

@@ -1,15 +1,13 @@
 """Where the traceback that a line announces or belongs to ends, and whether a text ends within one."""
 
-import re
 from collections.abc import Collection, Sequence
 
 from agent.failures.signature import Phase
 from agent.failures.text.log_text import TRACEBACK, is_continued, is_error_line, is_note
-from agent.failures.text.no_evidence import MOST_FRAME_LINES, MOST_TRACEBACK_LINES, goes_on_above
+from agent.failures.text.no_evidence import FRAME, MOST_FRAME_LINES, MOST_TRACEBACK_LINES, goes_on_above
 from agent.failures.text.phases import Timeline
 from agent.failures.text.streams import body_of, server_of
 
-_FRAME = re.compile(r'File "[^"\n]{1,400}", line \d{1,7}, in \S')
 _LAST_FRAME_WITHIN = 4
 """Lines below a frame that may still be its own: the source as it stands there, and what points at a part of it."""
 
@@ -51,5 +49,5 @@ def heads_traceback_of(lines: Sequence[str], index: int, ends: Collection[int], 
 def ends_in_traceback(lines: Sequence[str]) -> bool:
     """Whether the last lines are frames of a traceback: what was raised is not in the text."""
     said = [line for line in lines[-2 * _LAST_FRAME_WITHIN :] if line.strip()][-_LAST_FRAME_WITHIN:]
-    frames = [at for at, line in enumerate(said) if _FRAME.search(line)]
+    frames = [at for at, line in enumerate(said) if FRAME.search(line)]
     return bool(frames) and all(map(goes_on_above, said[frames[-1] :]))
