@@ -75,7 +75,8 @@ class Journey:
     """One process of the service over the files of a folder; its time goes on where the last one's ended.
 
     Args:
-        case: ``folder`` of the state, ``example``, ``kubeconfig``, ``namespace``, ``workload``, ``url`` of the server.
+        case: ``folder`` of the state, ``example``, ``kubeconfig``, ``namespace``, ``workload``, ``url`` of the server;
+            ``step_s`` goes by between two looks, and ``moving_step_s`` while the platform is at work.
         kill_at: The label and number of the call at which the process ends, and whether before it; None to live.
         opened: Opens the adapter, of case and service.
     """
@@ -83,6 +84,7 @@ class Journey:
     def __init__(self, case, kill_at, opened):
         folder, self.kill_at = Path(case["folder"]), kill_at
         self.step_s = case.get("step_s", 5)
+        self.moving_step_s = case.get("moving_step_s", self.step_s)
         self.calls = Counter()
         self.time = folder / "time"
         self.first = not self.time.exists()
@@ -133,11 +135,15 @@ class Journey:
         end = time.monotonic() + LIMIT_S
         while not (done := self._step()):
             assert time.monotonic() < end, [(i.phase, i.execution) for i in self.app.store.incidents(Query())]
-            self.clock.step(self.step_s)
+            self.clock.step(self.moving_step_s if self._moves() else self.step_s)
             self.time.write_text(self.clock.now().isoformat())
         for database in self.databases:
             database.close()
         return done
+
+    def _moves(self):
+        """Whether the platform is waited for, whose own time is the machine's."""
+        return any(incident.phase in MOVING for incident in self.app.store.incidents(Query()))
 
     def _step(self):
         self.work()

@@ -57,6 +57,7 @@ class Agents:
             "workload": name,
             "url": self.vllm.url,
             "kill": kill,
+            "moving_step_s": 1,  # a start may take 50 s on a machine that stands still, not 5
         }
         self.process.stdin.write(json.dumps(case) + "\n")
         self.process.stdin.flush()
