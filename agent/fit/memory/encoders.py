@@ -6,7 +6,7 @@ from agent.fit.bounds import GIB
 from agent.fit.flags.flags import Flags
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.weights import tower_is_built, tower_share
-from agent.fit.model_and_hardware import ModelFacts, TensorGroup, TowerFacts
+from agent.fit.model_and_hardware import AcceleratorFacts, AcceleratorKind, ModelFacts, TensorGroup, TowerFacts
 from agent.fit.version_rules import VersionRules
 
 ENCODER_BATCH_BYTES = int(0.63 * GIB)
@@ -21,6 +21,7 @@ _MOST_OF_UNSEEN, _WIDEST_SEEN, _BATCH_OF_UNSEEN = 32 * GIB, 1_300_000_000, 8192
 """Twice the most that a recorded tower took (15.3 GiB: Qwen2.5-VL, a video of 114,688 tokens), for towers with as many
 parameters as the largest of those at the most; larger ones are wider by the root of that, larger batches hold more."""
 
+_SEEN_ON_RADEON = 280
 _VIDEO_TOKENS = 12 * 1024
 
 PROCESSOR = "mm-processor-kwargs"
@@ -64,6 +65,39 @@ def unseen_towers(model: ModelFacts, flags: Flags) -> list[str]:
         return []
     towers = ((TensorGroup.VISION, model.vision), (TensorGroup.AUDIO, model.audio))
     return [group.value for group, tower in towers if tower and tower.unseen and tower_is_built(group, tower, flags)]
+
+
+def unread_profile(
+    model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules
+) -> tuple[list[str], list[str]]:
+    """What is not known of the profile run, a sentence each: what its bounds cover, and what they do not."""
+    notes, left_out = [], _unread_attention(model, accelerator, flags)
+    if whole_video(model, flags, rules):
+        notes.append("before 0.13 a whole video is profiled, and its embeddings are held beside the text")
+        if model.hidden > WIDEST_VIDEO:
+            left_out.append("what a whole video takes of a model this wide was not recorded")
+    if unseen := unseen_towers(model, flags):
+        place = notes if bounds_unseen(rules) else left_out
+        place.append(f"what the profile run of its {' and '.join(unseen)} tower takes was not recorded")
+    return notes, left_out
+
+
+def _unread_attention(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags) -> list[str]:
+    """Why the profile run of images is not known on a Radeon, one sentence; empty anywhere else.
+
+    Its image encoder attends by PyTorch (from 0.15 on by FlashAttention, where that is installed and a variable asks
+    for it), which may write the scores of all patches to each other: a Qwen3-VL 2B, whose images are 65,536 patches,
+    asked a 16 GB card for 256 GiB. The images of Gemma are small, and were profiled on an R9700.
+
+    Source: vllm/platforms/rocm.py get_vit_attn_backend of 0.11.1 to 0.32.0, read 2026-11-28; vllm-project/vllm 27706.
+    """
+    radeon = accelerator.kind is AcceleratorKind.ROCM and not accelerator.name.startswith("amd-mi")
+    tower = model.vision
+    if not radeon or flags.skip_mm_profiling or not tower or not tower_is_built(TensorGroup.VISION, tower, flags):
+        return []
+    if 0 < (tower.image_tokens or tower.tokens_per_item) <= _SEEN_ON_RADEON:
+        return []
+    return ["what its image encoder's attention takes on a Radeon is not known (FlashAttention may be missing)"]
 
 
 def unseen_peak(model: ModelFacts, flags: Flags, run: Effective, rules: VersionRules) -> int:

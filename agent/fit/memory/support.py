@@ -10,7 +10,7 @@ from agent.fit.flags.flags import Flags
 from agent.fit.memory import connector, held_by_loading, lora, rope_flags, turboquant
 from agent.fit.memory.batch import Effective
 from agent.fit.memory.compressed import unseen_caches
-from agent.fit.memory.encoders import WIDEST_VIDEO, bounds_unseen, items_counted, unseen_towers, whole_video
+from agent.fit.memory.encoders import items_counted, unread_profile
 from agent.fit.memory.flags_of_version import NEVER_TAKEN, missing_flags, reads_limits
 from agent.fit.memory.held_by_kernels import (
     beside_narrow_experts,
@@ -108,7 +108,7 @@ def judge(
     findings.left_out.extend(rules.unread())
     if rules.is_dated:
         _judge_dated(model, accelerator, flags, rules, findings, run=run)
-    _judge_model(model, flags, rules, findings)
+    _judge_model(model, accelerator, flags, rules, findings)
     findings.left_out.extend(unseen_caches(model, accelerator, flags, rules))
     if flags.max_model_len is None and model.other_positions:
         known = ", ".join(f"{positions:,}" for positions in (model.max_position, *model.other_positions))
@@ -162,18 +162,16 @@ def _judge_weights(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flag
         findings.doubts.append("which parameters --cpu-offload-params names is known for experts alone")
 
 
-def _judge_model(model: ModelFacts, flags: Flags, rules: VersionRules, findings: _Findings) -> None:
+def _judge_model(
+    model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules, findings: _Findings
+) -> None:
     """What is not known of the model's own memory."""
+    notes, left_out = unread_profile(model, accelerator, flags, rules)
+    findings.notes.extend(notes)
+    findings.left_out.extend(left_out)
     if model.unmodelled:
         findings.doubts.append(model.unmodelled)
-    if whole_video(model, flags, rules):
-        findings.notes.append("before 0.13 a whole video is profiled, and its embeddings are held beside the text")
-        if model.hidden > WIDEST_VIDEO:
-            findings.left_out.append("what a whole video takes of a model this wide was not recorded")
     towers = ((TensorGroup.VISION, model.vision), (TensorGroup.AUDIO, model.audio))
-    if unseen := unseen_towers(model, flags):
-        place = findings.notes if bounds_unseen(rules) else findings.left_out
-        place.append(f"what the profile run of its {' and '.join(unseen)} tower takes was not recorded")
     if model.vision and not tower_is_built(TensorGroup.VISION, model.vision, flags):
         findings.left_out.extend(_UNNAMED.get(model.vision.unnamed, ()))
     if (model.vision or model.audio) and flags.limit_mm_per_prompt and not flags.language_model_only:

@@ -108,3 +108,21 @@ def test_a_wider_tower_may_take_more(ask):
         for model in ("OpenGVLab/InternVL3-14B", "OpenGVLab/InternVL3-38B")
     )
     assert large > small + 2 * 32
+
+
+@pytest.mark.parametrize(
+    ("card", "flags", "fits"),
+    [
+        ("amd-rx-7800-xt", '--limit-mm-per-prompt \'{"image":1,"video":0}\'', None),
+        ("amd-rx-7800-xt", '--limit-mm-per-prompt \'{"image":0,"video":0}\'', True),
+        ("amd-rx-7800-xt", "--skip-mm-profiling", True),
+        ("amd-mi300x", '--limit-mm-per-prompt \'{"image":1,"video":0}\'', True),
+    ],
+    ids=["asked-for-256-GiB", "no-image", "not-profiled", "data-center"],
+)
+def test_what_an_image_encoder_takes_on_a_radeon_is_not_known(ask, card, flags, fits):
+    """Reported: a Qwen3-VL 2B with an image ran out of memory in its profile run, and served without one."""
+    more = "--max-model-len 2K --max-num-seqs 1 --max-num-batched-tokens 2K"
+    report = ask("Qwen/Qwen3-VL-2B-Instruct", card, f"{more} {flags}", vllm="0.17")
+    assert report.fits is fits
+    assert any("on a Radeon" in said for said in report.assumptions) is (fits is None)
