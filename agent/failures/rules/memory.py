@@ -62,6 +62,8 @@ _LOADS = ("alloc_tensor_range", "error loading model: unable to allocate")
 _OF_A_REQUEST = "enginedeaderror"
 """What vLLM raises for requests alone."""
 _FORWARD = (", in forward\n", ", in forward_cuda\n", ", in forward_native\n", ", in forward_hip\n")
+_WAKES = (", in wake_up\n",)
+"""An engine that slept and maps its memory again: it had started long before."""
 _THIS_PROCESS = re.compile(r"this process has (\d{1,6}(?:\.\d{1,4})?) (gib|mib)")
 _ONE_OF_THEM = re.compile(r"process \d{1,10} has ")
 _NOTHING_YET = "of the allocated memory 0 bytes is allocated by pytorch"
@@ -116,6 +118,8 @@ def _of_profiling(case: RuleInput) -> Fixes:
 
 def _without_a_phase(case: RuleInput) -> Ruling:
     if case.mentions("private pools", *_FORWARD, _OF_A_REQUEST):  # graphs stand, or a layer computes: all is loaded
+        return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
+    if case.mentions(*_WAKES):
         return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
     if case.mentions("shardcannotstart"):  # TGI warms up only once its shards have their weights
         return Ruling(fixes=LOADING_FIXES)

@@ -5,7 +5,9 @@ import re
 from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.signature import FailureClass, Phase
 
-_LISTENS = re.compile(r"(?:listening (?:at|on)|running on|serving on|server on)[^\n]{0,40}:(\d{2,5})\b")
+_LISTENS = re.compile(
+    r"(?:listening (?:at|on)|running on|serving on|server on|started (?:at|on))[^\n]{0,40}:(\d{2,5})\b"
+)
 _SHARD_DONE = re.compile(r"checkpoint shards: +[1-9]\d{0,2}% completed")
 _WRONG_PATH = ("statuscode: 404", "status code 404", "statuscode: 401", "statuscode: 405")
 _PORTS_DIFFER = ("not match the listening port", "not match any of the listening ports")
@@ -326,8 +328,12 @@ def no_tokens(case: RuleInput) -> Ruling:
 
 
 def silent_death(case: RuleInput) -> Ruling:
-    """A worker that ends during start-up without a word of its own was mostly killed for host memory."""
-    loading = case.phase in _LOADS
+    """A worker that ends during start-up without a word of its own was mostly killed for host memory.
+
+    An engine that had told its own failure before ends its workers itself.
+    """
+    told = bool(case.line) and "enginecore failed to start" in case.text.partition(case.line)[0]
+    loading = case.phase in _LOADS and not told
     killed = case.mentions("exit code: none", "exit code: -9", "exitcode: -9", "sigkill")
     if loading and killed and not case.also & {"engine_bug", "exception_by_its_frames"}:
         return Ruling(

@@ -45,6 +45,12 @@ def test_a_card_that_pytorch_fills_to_the_brim_has_no_room_for_the_weights_whate
     assert "lower" in gpu_oom(case(gpu_total_gib=23.57, torch_allocated_gib=22.88, tried_mib=20)).fixes[0]
 
 
+def test_an_engine_that_wakes_up_had_started_long_before() -> None:
+    frame = '  file "/opt/vllm/worker/worker.py", line 140, in wake_up\n    allocator.wake_up()'
+    assert gpu_oom(case(text=frame)).class_ is FailureClass.GPU_OOM_RUNTIME
+    assert gpu_oom(case(text='post /wake_up http/1.1" 500')).class_ is None
+
+
 def test_a_large_block_without_a_phase_is_a_profile_run() -> None:
     assert gpu_oom(case(tried_gib=4.0)).class_ is FailureClass.GPU_OOM_PROFILE
     assert gpu_oom(case(tried_mib=100.0)).class_ is None

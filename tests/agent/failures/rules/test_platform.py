@@ -11,6 +11,11 @@ def classify(matcher: Matcher, text: str) -> Finding:
 
 
 PROBE = 'Default STARTUP TCP probe failed 1 time consecutively for container "v" on port 8000. The instance was not started.'
+ENDED_ITSELF = (
+    "(EngineCore pid=9) ERROR [core.py:1] EngineCore failed to start.\n"
+    "(EngineCore pid=9) ERROR [core.py:1] ValueError: seven lamps want nine sockets\n"
+    "(EngineCore pid=9) ERROR [multiproc_executor.py:2]"
+)
 REFUSED = "Liveness probe failed: dial tcp 10.0.0.1:80: connect: connection refused"
 
 
@@ -18,6 +23,11 @@ REFUSED = "Liveness probe failed: dial tcp 10.0.0.1:80: connect: connection refu
     ("text", "class_", "fix"),
     [
         (PROBE + " Connection failed with status DEADLINE_EXCEEDED.", "startup_probe_failed", "increase_startup_probe"),
+        (
+            'INFO: Server started at http://0.0.0.0:8080\nSTARTUP HTTP probe failed 15 times consecutively for container "lamp" on port 8055.',
+            "port_not_listening",
+            "set_flag port",
+        ),
         (PROBE + " Connection failed with status CANCELLED.", "port_not_listening", "collect_container_logs"),
         (f"Uvicorn running on http://0.0.0.0:8080\n{PROBE}", "port_not_listening", "set_flag port"),
         (
@@ -111,6 +121,11 @@ REFUSED = "Liveness probe failed: dial tcp 10.0.0.1:80: connect: connection refu
             "Starting to load model x\nWorker proc VllmWorker-0 died unexpectedly (exit code: -9)",
             "host_oom",
             "increase_memory_limit",
+        ),
+        (
+            f"Starting to load model x\n{ENDED_ITSELF} Worker proc VllmWorker-2 died unexpectedly (exit code: None)",
+            "engine_dead",
+            "restart",
         ),
         (
             "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, Timeout(ms)=600000)",
