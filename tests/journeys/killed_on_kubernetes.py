@@ -40,7 +40,7 @@ from tests.port_effects import effects
 from tests.simulation.kills import ROOT, T0, in_a_child
 from tests.simulation.simulated.places import Remembered
 
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 CHANGING = {"platform.apply", "platform.shift", "platform.restore", "control.begin", "control.add_intent"}
 assert set(effects()) >= CHANGING
 MOVING = {Phase.APPLYING, Phase.ROLLING_BACK}

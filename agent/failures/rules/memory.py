@@ -62,8 +62,9 @@ _LOADS = ("alloc_tensor_range", "error loading model: unable to allocate")
 _OF_A_REQUEST = "enginedeaderror"
 """What vLLM raises for requests alone."""
 _FORWARD = (", in forward\n", ", in forward_cuda\n", ", in forward_native\n", ", in forward_hip\n")
-_WAKES = (", in wake_up\n",)
-"""An engine that slept and maps its memory again: it had started long before."""
+_WAKES = re.compile(r'(?:cumem|worker)\.py", line \d{1,7}, in wake_up\n')
+"""A frame of an engine that slept and maps its memory again: it had started long before."""
+_TRACEBACK = "traceback (most recent call last)"
 _THIS_PROCESS = re.compile(r"this process has (\d{1,6}(?:\.\d{1,4})?) (gib|mib)")
 _ONE_OF_THEM = re.compile(r"process \d{1,10} has ")
 _NOTHING_YET = "of the allocated memory 0 bytes is allocated by pytorch"
@@ -103,12 +104,19 @@ def gpu_oom(case: RuleInput) -> Ruling:
     mine = own if own is not None else held
     if total and free is not None and mine is not None and mine + free < 0.5 * total and free < 0.15 * total:
         return Ruling(class_=FailureClass.GPU_MEMORY_OCCUPIED, fixes=OCCUPIED_FIXES, confidence=0.8)
-    if case.phase in {Phase.PROFILING, Phase.GRAPH_CAPTURE} and _CALLED.search(case.text):
+    if _was_up(case):
         return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
     if case.phase is Phase.PROFILING:
         return Ruling(fixes=_of_profiling(case))
     known = _BY_PHASE.get(case.phase)
     return Ruling(fixes=known) if known else _without_a_phase(case)
+
+
+def _was_up(case: RuleInput) -> bool:
+    """Whether frames say that the start was over: a sleeping engine wakes up, or a program asks it for answers."""
+    frames = case.text.partition(case.line)[0].rpartition(_TRACEBACK)[2] if case.line else ""
+    called = case.phase in {Phase.PROFILING, Phase.GRAPH_CAPTURE} and _CALLED.search(case.text)
+    return bool(_WAKES.search(frames) or called)
 
 
 def _of_profiling(case: RuleInput) -> Fixes:
@@ -118,8 +126,6 @@ def _of_profiling(case: RuleInput) -> Fixes:
 
 def _without_a_phase(case: RuleInput) -> Ruling:
     if case.mentions("private pools", *_FORWARD, _OF_A_REQUEST):  # graphs stand, or a layer computes: all is loaded
-        return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
-    if case.mentions(*_WAKES):
         return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
     if case.mentions("shardcannotstart"):  # TGI warms up only once its shards have their weights
         return Ruling(fixes=LOADING_FIXES)

@@ -5,9 +5,7 @@ import re
 from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.signature import FailureClass, Phase
 
-_LISTENS = re.compile(
-    r"(?:listening (?:at|on)|running on|serving on|server on|started (?:at|on))[^\n]{0,40}:(\d{2,5})\b"
-)
+_LISTENS = re.compile(r"(?:listening (?:at|on)|running on|serving on|server on)[^\n]{0,40}:(\d{2,5})\b")
 _SHARD_DONE = re.compile(r"checkpoint shards: +[1-9]\d{0,2}% completed")
 _WRONG_PATH = ("statuscode: 404", "status code 404", "statuscode: 401", "statuscode: 405")
 _PORTS_DIFFER = ("not match the listening port", "not match any of the listening ports")
@@ -112,9 +110,8 @@ _THIS_MACHINE = tuple(
 
 def startup_probe(case: RuleInput) -> Ruling:
     """A refused or cancelled connection is a port where nothing listens; a 404 is a wrong path; else too slow."""
-    listens = _LISTENS.search(case.text)
-    probed = case.fields.get("port")
-    if case.mentions(*_PORTS_DIFFER) or (listens and probed is not None and listens.group(1) != str(probed)):
+    listens, probed = set(_LISTENS.findall(case.text)), case.fields.get("port")
+    if case.mentions(*_PORTS_DIFFER) or (listens and probed is not None and str(probed) not in listens):
         return Ruling(
             class_=FailureClass.PORT_NOT_LISTENING, fixes=("set_flag port", "fix_probe_path"), confidence=0.85
         )
@@ -330,9 +327,10 @@ def no_tokens(case: RuleInput) -> Ruling:
 def silent_death(case: RuleInput) -> Ruling:
     """A worker that ends during start-up without a word of its own was mostly killed for host memory.
 
-    An engine that had told its own failure before ends its workers itself.
+    An engine that had told a failure of its own before, in the same start, ends its workers itself.
     """
-    told = bool(case.line) and "enginecore failed to start" in case.text.partition(case.line)[0]
+    before = case.text.partition(case.line)[0].rpartition("starting to load")[2] if case.line else ""
+    told = "enginecore failed to start" in before and "workerproc initialization failed" not in before
     loading = case.phase in _LOADS and not told
     killed = case.mentions("exit code: none", "exit code: -9", "exitcode: -9", "sigkill")
     if loading and killed and not case.also & {"engine_bug", "exception_by_its_frames"}:

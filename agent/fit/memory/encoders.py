@@ -21,7 +21,7 @@ _MOST_OF_UNSEEN, _WIDEST_SEEN, _BATCH_OF_UNSEEN = 32 * GIB, 1_300_000_000, 8192
 """Twice the most that a recorded tower took (15.3 GiB: Qwen2.5-VL, a video of 114,688 tokens), for towers with as many
 parameters as the largest of those at the most; larger ones are wider by the root of that, larger batches hold more."""
 
-_SEEN_ON_RADEON = 280
+_WITH_FLASH_ATTENTION = ("amd-mi2", "amd-mi3")
 _VIDEO_TOKENS = 12 * 1024
 
 PROCESSOR = "mm-processor-kwargs"
@@ -71,7 +71,12 @@ def unread_profile(
     model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules
 ) -> tuple[list[str], list[str]]:
     """What is not known of the profile run, a sentence each: what its bounds cover, and what they do not."""
-    notes, left_out = [], _unread_attention(model, accelerator, flags)
+    notes, left_out = [], []
+    if _profiles_by_pytorch(model, accelerator, flags):
+        if flags.skip_mm_profiling:
+            notes.append("an image may ask for more than this card has: its encoder may have no FlashAttention here")
+        else:
+            left_out.append("what its image encoder takes on this card is not known: it may have no FlashAttention")
     if whole_video(model, flags, rules):
         notes.append("before 0.13 a whole video is profiled, and its embeddings are held beside the text")
         if model.hidden > WIDEST_VIDEO:
@@ -82,22 +87,17 @@ def unread_profile(
     return notes, left_out
 
 
-def _unread_attention(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags) -> list[str]:
-    """Why the profile run of images is not known on a Radeon, one sentence; empty anywhere else.
+def _profiles_by_pytorch(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags) -> bool:
+    """Whether an image encoder attends by PyTorch on this card, which may hold the scores of all patches at once.
 
-    Its image encoder attends by PyTorch (from 0.15 on by FlashAttention, where that is installed and a variable asks
-    for it), which may write the scores of all patches to each other: a Qwen3-VL 2B, whose images are 65,536 patches,
-    asked a 16 GB card for 256 GiB. The images of Gemma are small, and were profiled on an R9700.
+    So it is on all of AMD's but the MI200 and MI300 series (of those with an image of vLLM's own, which has
+    FlashAttention); from 0.15 on a Radeon may have FlashAttention too, where it is installed and a variable asks for
+    it. A Qwen3-VL 2B, whose largest image is 65,536 patches, asked a 16 GB card for 256 GiB.
 
     Source: vllm/platforms/rocm.py get_vit_attn_backend of 0.11.1 to 0.32.0, read 2026-11-28; vllm-project/vllm 27706.
     """
-    radeon = accelerator.kind is AcceleratorKind.ROCM and not accelerator.name.startswith("amd-mi")
-    tower = model.vision
-    if not radeon or flags.skip_mm_profiling or not tower or not tower_is_built(TensorGroup.VISION, tower, flags):
-        return []
-    if 0 < (tower.image_tokens or tower.tokens_per_item) <= _SEEN_ON_RADEON:
-        return []
-    return ["what its image encoder's attention takes on a Radeon is not known (FlashAttention may be missing)"]
+    without = accelerator.kind is AcceleratorKind.ROCM and not accelerator.name.startswith(_WITH_FLASH_ATTENTION)
+    return without and model.vision is not None and tower_is_built(TensorGroup.VISION, model.vision, flags)
 
 
 def unseen_peak(model: ModelFacts, flags: Flags, run: Effective, rules: VersionRules) -> int:

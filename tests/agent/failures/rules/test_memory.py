@@ -45,10 +45,18 @@ def test_a_card_that_pytorch_fills_to_the_brim_has_no_room_for_the_weights_whate
     assert "lower" in gpu_oom(case(gpu_total_gib=23.57, torch_allocated_gib=22.88, tried_mib=20)).fixes[0]
 
 
-def test_an_engine_that_wakes_up_had_started_long_before() -> None:
-    frame = '  file "/opt/vllm/worker/worker.py", line 140, in wake_up\n    allocator.wake_up()'
-    assert gpu_oom(case(text=frame)).class_ is FailureClass.GPU_OOM_RUNTIME
-    assert gpu_oom(case(text='post /wake_up http/1.1" 500')).class_ is None
+WAKES = '  file "/opt/vllm/worker/worker.py", line 140, in wake_up\n    allocator.wake_up()\n'
+OUT = "runtimeerror: cuda error: out of memory at csrc/cumem_allocator.cpp:62"
+
+
+@pytest.mark.parametrize("phase", [Phase.UNKNOWN, Phase.LOADING])
+def test_an_engine_that_wakes_up_had_started_long_before(phase: Phase) -> None:
+    def ruled(above: str) -> FailureClass | None:
+        return gpu_oom(RuleInput(line=OUT, text=above + OUT, fields={}, phase=phase)).class_
+
+    assert ruled(WAKES) is FailureClass.GPU_OOM_RUNTIME
+    assert ruled(f"{WAKES}runtimeerror: x\ntraceback (most recent call last):\n") is None
+    assert ruled('  file "/opt/pool.py", line 140, in wake_up\n    self.llm = LLM()\n') is None
 
 
 def test_a_large_block_without_a_phase_is_a_profile_run() -> None:

@@ -11,11 +11,12 @@ def classify(matcher: Matcher, text: str) -> Finding:
 
 
 PROBE = 'Default STARTUP TCP probe failed 1 time consecutively for container "v" on port 8000. The instance was not started.'
+LOADS = "Starting to load model x\nLoading safetensors checkpoint shards:  25% Completed | 1/4\n"
 ENDED_ITSELF = (
     "(EngineCore pid=9) ERROR [core.py:1] EngineCore failed to start.\n"
     "(EngineCore pid=9) ERROR [core.py:1] ValueError: seven lamps want nine sockets\n"
-    "(EngineCore pid=9) ERROR [multiproc_executor.py:2]"
 )
+DIED = "(EngineCore pid=9) ERROR [multiproc_executor.py:2] Worker proc VllmWorker-2 died unexpectedly (exit code: None)"
 REFUSED = "Liveness probe failed: dial tcp 10.0.0.1:80: connect: connection refused"
 
 
@@ -24,9 +25,9 @@ REFUSED = "Liveness probe failed: dial tcp 10.0.0.1:80: connect: connection refu
     [
         (PROBE + " Connection failed with status DEADLINE_EXCEEDED.", "startup_probe_failed", "increase_startup_probe"),
         (
-            'INFO: Server started at http://0.0.0.0:8080\nSTARTUP HTTP probe failed 15 times consecutively for container "lamp" on port 8055.',
-            "port_not_listening",
-            "set_flag port",
+            f"Metrics server on http://0.0.0.0:9090\nUvicorn running on http://0.0.0.0:8000\n{PROBE} DEADLINE_EXCEEDED",
+            "startup_probe_failed",
+            "increase_startup_probe",
         ),
         (PROBE + " Connection failed with status CANCELLED.", "port_not_listening", "collect_container_logs"),
         (f"Uvicorn running on http://0.0.0.0:8080\n{PROBE}", "port_not_listening", "set_flag port"),
@@ -123,9 +124,15 @@ REFUSED = "Liveness probe failed: dial tcp 10.0.0.1:80: connect: connection refu
             "increase_memory_limit",
         ),
         (
-            f"Starting to load model x\n{ENDED_ITSELF} Worker proc VllmWorker-2 died unexpectedly (exit code: None)",
+            f"{LOADS}{ENDED_ITSELF}{DIED}",
             "engine_dead",
             "restart",
+        ),
+        (f"{ENDED_ITSELF}{LOADS}{DIED}", "host_oom", "increase_memory_limit"),
+        (
+            f"{LOADS}{ENDED_ITSELF.replace('seven lamps', 'WorkerProc initialization failed: seven lamps')}{DIED}",
+            "host_oom",
+            "increase_memory_limit",
         ),
         (
             "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, Timeout(ms)=600000)",

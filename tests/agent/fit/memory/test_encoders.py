@@ -110,19 +110,39 @@ def test_a_wider_tower_may_take_more(ask):
     assert large > small + 2 * 32
 
 
+IMAGE = """--limit-mm-per-prompt '{"image":1,"video":0}'"""
+NONE = """--limit-mm-per-prompt '{"image":0,"video":0}'"""
+
+
 @pytest.mark.parametrize(
-    ("card", "flags", "fits"),
+    ("model", "card", "flags", "fits"),
     [
-        ("amd-rx-7800-xt", '--limit-mm-per-prompt \'{"image":1,"video":0}\'', None),
-        ("amd-rx-7800-xt", '--limit-mm-per-prompt \'{"image":0,"video":0}\'', True),
-        ("amd-rx-7800-xt", "--skip-mm-profiling", True),
-        ("amd-mi300x", '--limit-mm-per-prompt \'{"image":1,"video":0}\'', True),
+        pytest.param("Qwen/Qwen3-VL-2B-Instruct", "amd-rx-7800-xt", IMAGE, None, id="asked-for-256-GiB"),
+        pytest.param("Qwen/Qwen3-VL-2B-Instruct", "amd-rx-7800-xt", NONE, True, id="no-image"),
+        pytest.param("Qwen/Qwen3-VL-2B-Instruct", "amd-mi100", IMAGE, None, id="older-data-center"),
+        pytest.param("Qwen/Qwen3-VL-2B-Instruct", "amd-mi300x", IMAGE, True, id="data-center"),
+        pytest.param("google/gemma-3-4b-it", "amd-rx-7900-xtx", "", None, id="many-small-images"),
     ],
-    ids=["asked-for-256-GiB", "no-image", "not-profiled", "data-center"],
 )
-def test_what_an_image_encoder_takes_on_a_radeon_is_not_known(ask, card, flags, fits):
+def test_what_an_image_encoder_takes_without_flash_attention_is_not_known(ask, model, card, flags, fits):
     """Reported: a Qwen3-VL 2B with an image ran out of memory in its profile run, and served without one."""
     more = "--max-model-len 2K --max-num-seqs 1 --max-num-batched-tokens 2K"
-    report = ask("Qwen/Qwen3-VL-2B-Instruct", card, f"{more} {flags}", vllm="0.17")
+    report = ask(model, card, f"{more} {flags}", vllm="0.17")
     assert report.fits is fits
-    assert any("on a Radeon" in said for said in report.assumptions) is (fits is None)
+    assert any("FlashAttention" in said for said in report.assumptions) is (fits is None)
+
+
+def test_a_start_that_profiles_no_image_says_that_one_may_still_end_it(ask):
+    """The first large image asks for what the profile run would have asked for."""
+    flags = "--max-model-len 2K --max-num-seqs 1 --skip-mm-profiling"
+    report = ask("Qwen/Qwen3-VL-2B-Instruct", "amd-rx-7800-xt", flags, vllm="0.17")
+    assert report.fits is True
+    assert any("an image may ask for more" in said for said in report.assumptions)
+
+
+def test_a_checkpoint_that_was_seen_in_two_sizes_is_bounded_by_both(ask):
+    """Two starts of the same settings, two days apart, printed these beside their draft."""
+    draft = '{"model":"poolside/Laguna-S-2.1-DFlash-INT4","num_speculative_tokens":15}'
+    flags = f"--max-model-len 65536 --gpu-memory-utilization 0.89 --max-num-seqs 32 --speculative-config '{draft}'"
+    weights = ask("poolside/Laguna-S-2.1-INT4", "nvidia-gb10", flags, vllm="0.25").weights_bytes
+    assert weights.low / GIB < 69.34 < 95.46 < weights.high / GIB

@@ -79,7 +79,9 @@ def test_quantising_while_loading_goes_module_by_module_from_0_18_on(vllm, fits)
 @pytest.mark.parametrize(("card", "fits"), [("amd-mi300x", True), ("amd-r9700", True), ("amd-rx-7900-xtx", None)])
 def test_amds_cards_with_8_bit_floats_quantise_while_loading(card, fits):
     """Gemma 4 12B ran on an MI300X with --quantization fp8 (0.26.0)."""
-    flags = parse_flags("--max-model-len 4096 --max-num-seqs 64 --gpu-memory-utilization 0.85 --quantization fp8")
+    flags = parse_flags(
+        "--max-model-len 4096 --max-num-seqs 64 --gpu-memory-utilization 0.85 --quantization fp8 --skip-mm-profiling"
+    )
     model, device = CATALOGUE.models.find("google/gemma-4-12B-it"), CATALOGUE.accelerator(card)
     report = predict(model, device, 1, flags, CATALOGUE.rules("0.26.0"))
     assert report.fits is fits
