@@ -4,6 +4,7 @@ import re
 
 from agent.failures.rules.rule_input import Fixes, RuleInput, Ruling
 from agent.failures.signature import FailureClass, Phase
+from agent.failures.text.log_text import TRACEBACK
 
 LOADING_FIXES: Fixes = (
     "change_model_or_quantization",
@@ -64,7 +65,6 @@ _OF_A_REQUEST = "enginedeaderror"
 _FORWARD = (", in forward\n", ", in forward_cuda\n", ", in forward_native\n", ", in forward_hip\n")
 _WAKES = re.compile(r'(?:cumem|worker)\.py", line \d{1,7}, in wake_up\n')
 """A frame of an engine that slept and maps its memory again: it had started long before."""
-_TRACEBACK = "traceback (most recent call last)"
 _THIS_PROCESS = re.compile(r"this process has (\d{1,6}(?:\.\d{1,4})?) (gib|mib)")
 _ONE_OF_THEM = re.compile(r"process \d{1,10} has ")
 _NOTHING_YET = "of the allocated memory 0 bytes is allocated by pytorch"
@@ -114,7 +114,7 @@ def gpu_oom(case: RuleInput) -> Ruling:
 
 def _was_up(case: RuleInput) -> bool:
     """Whether frames say that the start was over: a sleeping engine wakes up, or a program asks it for answers."""
-    frames = case.text.partition(case.line)[0].rpartition(_TRACEBACK)[2] if case.line else ""
+    frames = case.text.partition(case.line)[0].rpartition(TRACEBACK.lower())[2] if case.line else ""
     called = case.phase in {Phase.PROFILING, Phase.GRAPH_CAPTURE} and _CALLED.search(case.text)
     return bool(_WAKES.search(frames) or called)
 

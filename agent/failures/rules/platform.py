@@ -327,11 +327,11 @@ def no_tokens(case: RuleInput) -> Ruling:
 def silent_death(case: RuleInput) -> Ruling:
     """A worker that ends during start-up without a word of its own was mostly killed for host memory.
 
-    An engine that had told a failure of its own before, in the same start, ends its workers itself.
+    An engine that reported a failure of its own before, in the same start, ends its workers itself.
     """
     before = case.text.partition(case.line)[0].rpartition("starting to load")[2] if case.line else ""
-    told = "enginecore failed to start" in before and "workerproc initialization failed" not in before
-    loading = case.phase in _LOADS and not told
+    reported = "enginecore failed to start" in before and "workerproc initialization failed" not in before
+    loading = case.phase in _LOADS and not reported
     killed = case.mentions("exit code: none", "exit code: -9", "exitcode: -9", "sigkill")
     if loading and killed and not case.also & {"engine_bug", "exception_by_its_frames"}:
         return Ruling(

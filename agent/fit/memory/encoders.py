@@ -22,6 +22,10 @@ _MOST_OF_UNSEEN, _WIDEST_SEEN, _BATCH_OF_UNSEEN = 32 * GIB, 1_300_000_000, 8192
 parameters as the largest of those at the most; larger ones are wider by the root of that, larger batches hold more."""
 
 _WITH_FLASH_ATTENTION = ("amd-mi2", "amd-mi3")
+_NO_FLASH_ATTENTION = (
+    "what its image encoder takes on this card is not known: it may have no FlashAttention "
+    '(--limit-mm-per-prompt \'{"image":0,"video":0}\' leaves images out)'
+)
 _VIDEO_TOKENS = 12 * 1024
 
 PROCESSOR = "mm-processor-kwargs"
@@ -59,7 +63,7 @@ def _profiled_tokens(tower: TowerFacts, flags: Flags, run: Effective) -> int:
     return item * max(1, min(run.max_num_batched_tokens // item, most * run.max_num_seqs))
 
 
-def unseen_towers(model: ModelFacts, flags: Flags) -> list[str]:
+def _unseen_towers(model: ModelFacts, flags: Flags) -> list[str]:
     """The towers that the flags build whose profile run was never recorded."""
     if flags.skip_mm_profiling:
         return []
@@ -76,13 +80,13 @@ def unread_profile(
         if flags.skip_mm_profiling:
             notes.append("an image may ask for more than this card has: its encoder may have no FlashAttention here")
         else:
-            left_out.append("what its image encoder takes on this card is not known: it may have no FlashAttention")
+            left_out.append(_NO_FLASH_ATTENTION)
     if whole_video(model, flags, rules):
         notes.append("before 0.13 a whole video is profiled, and its embeddings are held beside the text")
         if model.hidden > WIDEST_VIDEO:
             left_out.append("what a whole video takes of a model this wide was not recorded")
-    if unseen := unseen_towers(model, flags):
-        place = notes if bounds_unseen(rules) else left_out
+    if unseen := _unseen_towers(model, flags):
+        place = notes if _bounds_unseen(rules) else left_out
         place.append(f"what the profile run of its {' and '.join(unseen)} tower takes was not recorded")
     return notes, left_out
 
@@ -102,14 +106,14 @@ def _profiles_by_pytorch(model: ModelFacts, accelerator: AcceleratorFacts, flags
 
 def unseen_peak(model: ModelFacts, flags: Flags, run: Effective, rules: VersionRules) -> int:
     """The most that a tower may take which nobody saw profiled, bytes per device; before 0.13 nothing bounds it."""
-    if not unseen_towers(model, flags) or not bounds_unseen(rules):
+    if not _unseen_towers(model, flags) or not _bounds_unseen(rules):
         return 0
     params = max(tower.params for tower in (model.vision, model.audio) if tower is not None)
     wider = max(1.0, params / _WIDEST_SEEN) ** 0.5
     return int(_MOST_OF_UNSEEN * wider * max(1.0, run.max_num_batched_tokens / _BATCH_OF_UNSEEN))
 
 
-def bounds_unseen(rules: VersionRules) -> bool:
+def _bounds_unseen(rules: VersionRules) -> bool:
     """Whether the profile run takes items of a size that was recorded, not whole videos."""
     return rules.numbers >= _PROFILES_IMAGES_FROM
 
