@@ -76,7 +76,7 @@ class Journey:
 
     Args:
         case: ``folder`` of the state, ``example``, ``kubeconfig``, ``namespace``, ``workload``, ``url`` of the server;
-            ``step_s`` goes by between two looks, and ``moving_step_s`` while the platform is at work.
+            ``step_s`` goes by between two looks, and nothing while a platform that is ``real`` is at work.
         kill_at: The label and number of the call at which the process ends, and whether before it; None to live.
         opened: Opens the adapter, of case and service.
     """
@@ -84,7 +84,7 @@ class Journey:
     def __init__(self, case, kill_at, opened):
         folder, self.kill_at = Path(case["folder"]), kill_at
         self.step_s = case.get("step_s", 5)
-        self.moving_step_s = case.get("moving_step_s", self.step_s)
+        self.real = case.get("real", False)
         self.calls = Counter()
         self.time = folder / "time"
         self.first = not self.time.exists()
@@ -94,7 +94,8 @@ class Journey:
         kept, services = sqlite_stores(settings, with_control=True), read_services(settings)
         self.databases = [kept.store._database, kept.control._database]
         clock = StoredClock(self.clock, kept.store.latest_time)
-        platform = Port(opened(case, services.services[0].name), "platform", self.around)
+        self.service = services.services[0].name
+        self.platform = Port(opened(case, self.service), "platform", self.around)
         FITS[:] = FITS or [Remembered(read_capacity(services))]
         self.app = build_app(
             settings,
@@ -106,7 +107,7 @@ class Journey:
             ),
             clock=clock,
             environment=RuntimeEnvironment(
-                platform_of=lambda _: platform, logs=open_environment(settings, services, clock).logs
+                platform_of=lambda _: self.platform, logs=open_environment(settings, services, clock).logs
             ),
             bus=EmbeddedBus(self.databases[0], clock, default_subscriptions()),
             capacity=FITS[0],
@@ -135,15 +136,17 @@ class Journey:
         end = time.monotonic() + LIMIT_S
         while not (done := self._step()):
             assert time.monotonic() < end, [(i.phase, i.execution) for i in self.app.store.incidents(Query())]
-            self.clock.step(self.moving_step_s if self._moves() else self.step_s)
-            self.time.write_text(self.clock.now().isoformat())
+            if not self._at_work():
+                self.clock.step(self.step_s)
+                self.time.write_text(self.clock.now().isoformat())
         for database in self.databases:
             database.close()
         return done
 
-    def _moves(self):
-        """Whether the platform is waited for, whose own time is the machine's."""
-        return any(incident.phase in MOVING for incident in self.app.store.incidents(Query()))
+    def _at_work(self):
+        """Whether a platform is waited for whose own time is the machine's, and which does not know yet."""
+        moves = self.real and any(incident.phase in MOVING for incident in self.app.store.incidents(Query()))
+        return moves and self.platform.describe(self.service).ready is None
 
     def _step(self):
         self.work()
