@@ -67,6 +67,10 @@ _WAKES = re.compile(r'(?:cumem|worker)\.py", line \d{1,7}, in wake_up\n')
 """A frame of an engine that slept and maps its memory again: it had started long before."""
 _THIS_PROCESS = re.compile(r"this process has (\d{1,6}(?:\.\d{1,4})?) (gib|mib)")
 _ONE_OF_THEM = re.compile(r"process \d{1,10} has ")
+_RESERVED_IN_TOTAL = "reserved in total by pytorch"
+"""What PyTorch before 2.1, and Ascend's, holds with its caches."""
+OURS = 0.7
+"""Of a card that is full: where what is ours and what is free come to less, somebody else holds the rest."""
 _NOTHING_YET = "of the allocated memory 0 bytes is allocated by pytorch"
 """Of a process that found the card full; where it is a worker, its own siblings may fill it."""
 _CALLED = re.compile(
@@ -78,7 +82,7 @@ _BUFFER_GB = re.compile(r"max_local_cpu_size'?[:=] ?'?(\d{1,6}(?:\.\d{1,3})?)(?:
 _WORKER = re.compile(r"\((?:vllm)?worker[ _](?:rank=|tp)(\d{1,4})")
 LARGE_BUFFERS_GB = 100.0
 """Offload buffers of all workers together that no node takes by the way."""
-OF_CUDA_GIB = 0.5
+OF_CUDA_GIB, OF_CUDA = 0.6, 0.0135
 """What CUDA takes of a card for itself: where PyTorch holds all the rest, a smaller share gives the weights no room."""
 OCCUPIED_FIXES: Fixes = ("restart", "set_flag gpu_memory_utilization lower")
 
@@ -96,13 +100,15 @@ def gpu_oom(case: RuleInput) -> Ruling:
         return _llama_cpp(case)
     total, free, own = case.gib("gpu_total"), case.gib("gpu_free"), case.gib("process")
     held = 0.0 if case.has(_NOTHING_YET) and not case.has("worker") else case.gib("torch_allocated")
+    if held and case.has(_RESERVED_IN_TOTAL):
+        held = max(held, case.gib("torch_reserved") or 0.0)
     named = _THIS_PROCESS.search(case.line)
     if named:
         own = float(named[1]) / (1024 if named[2] == "mib" else 1)
     elif len(_ONE_OF_THEM.findall(case.line)) > 1:
         own = None  # the first of a list of processes is anybody
     mine = own if own is not None else held
-    if total and free is not None and mine is not None and mine + free < 0.5 * total and free < 0.15 * total:
+    if total and free is not None and mine is not None and mine + free < OURS * total and free < 0.15 * total:
         return Ruling(class_=FailureClass.GPU_MEMORY_OCCUPIED, fixes=OCCUPIED_FIXES, confidence=0.8)
     if _was_up(case):
         return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
@@ -133,7 +139,7 @@ def _without_a_phase(case: RuleInput) -> Ruling:
     if tried is not None and tried >= 1.0:
         return Ruling(class_=FailureClass.GPU_OOM_PROFILE, fixes=_of_profiling(case))
     held, total = case.gib("torch_allocated"), case.gib("gpu_total")
-    full = held is not None and total is not None and total - held <= OF_CUDA_GIB
+    full = held is not None and total is not None and total - held <= max(OF_CUDA_GIB, OF_CUDA * total)
     return Ruling(fixes=LOADING_FIXES if full else ANY_PHASE_FIXES)
 
 

@@ -5,7 +5,7 @@ import re
 from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.signature import FailureClass, Phase
 
-_LISTENS = re.compile(r"(?:listening (?:at|on)|running on|serving on|server on)[^\n]{0,40}:(\d{2,5})\b")
+_LISTENS = re.compile(r"(?:listening (?:at|on)|running on|serving on|server on|started at https?:)[^\n]{0,40}:(\d{2,5})\b")
 _SHARD_DONE = re.compile(r"checkpoint shards: +[1-9]\d{0,2}% completed")
 _WRONG_PATH = ("statuscode: 404", "status code 404", "statuscode: 401", "statuscode: 405")
 _PORTS_DIFFER = ("not match the listening port", "not match any of the listening ports")

@@ -1390,3 +1390,48 @@ def test_an_index_out_of_range_by_itself_is_of_no_tool_parser(matcher: Matcher) 
     ):
         found = matcher.classify(text, whole_log=True, platform=None)
         assert (found.class_ == "tool_parser_error") is is_parser, text
+
+
+HELD = "Of the allocated memory 23.40 GiB is allocated by PyTorch, and 3.00 MiB is reserved by PyTorch but unallocated."
+ASCEND = "(NPU 0; 60.00 GiB total capacity; {0} GiB already allocated; {0} GiB current active; 9.00 MiB free; {0} GiB reserved in total by PyTorch)"
+
+
+@pytest.mark.parametrize(
+    ("said", "class_", "fix"),
+    [
+        (
+            f"GPU 0 has a total capacty of 23.70 GiB of which 4.00 MiB is free. {HELD}",
+            "gpu_oom_weights",
+            "change_model",
+        ),
+        (ASCEND.format("59.70"), "gpu_oom_weights", "change_model"),
+        (ASCEND.format("38.00"), "gpu_memory_occupied", "restart"),
+    ],
+    ids=["PyTorch 2.1", "Ascend", "Ascend, beside others"],
+)
+def test_who_holds_the_card_is_read_as_each_pytorch_spells_it(
+    matcher: Matcher, said: str, class_: str, fix: str
+) -> None:
+    text = f"OutOfMemoryError: CUDA out of memory. Tried to allocate 322.00 MiB. {said}"
+    found = matcher.classify(text, whole_log=False, platform=None)
+    assert (found.class_, found.fix_actions[0].startswith(fix)) == (class_, True)
+
+
+def test_a_method_that_is_not_the_checkpoints_own_is_taken_off_the_command_line(matcher: Matcher) -> None:
+    said = "ValueError: Quantization method specified in the model config (awq) does not match the quantization method specified in the `quantization` argument (gptq)."
+    assert matcher.classify(said, whole_log=False, platform=None).fix_actions[0] == "fix_command_line"
+
+
+def test_workers_are_waited_for_no_more_once_the_server_is_started(matcher: Matcher) -> None:
+    wait = "(EngineCore pid=7) INFO 05-06 07:0{}:09 [shm_broadcast.py:5] No available shared memory broadcast block found in 60 seconds."
+    waits = [wait.format(minute) for minute in range(4)]
+    started = "(APIServer pid=6) INFO 05-06 07:05:09 [api_server.py:6] Starting vLLM server on http://0.0.0.0:8000"
+    assert matcher.classify("\n".join(waits), whole_log=True, platform=None).class_ == "engine_hang"
+    assert matcher.classify("\n".join([*waits, started]), whole_log=True, platform=None).benign
+
+
+def test_the_port_of_a_server_is_read_from_the_address_it_started_at(matcher: Matcher) -> None:
+    probe = 'STARTUP HTTP probe failed 15 times consecutively for container "lamp-1" on port {} path "/health". The instance was not started.\nConnection failed with status ERROR_CONNECTION_FAILED.'
+    for port, fix in ((8055, "set_flag port"), (8080, "collect_container_logs")):
+        text = f"INFO: Server started at http://0.0.0.0:8080\n{probe.format(port)}"
+        assert matcher.classify(text, whole_log=True, platform="cloud_run").fix_actions[0] == fix
