@@ -43,7 +43,7 @@ _SETTINGS = _Work(
     fixes=("fix_command_line", "upgrade_version"),
 )
 _PARSER = _Work(
-    files=("srt/function_call/", "/tool_parser", "/reasoning_parser", "vllm/reasoning/"),
+    files=("srt/function_call/", "/tool_parser", "/reasoning_parser", "vllm/reasoning/", "vllm/parser/"),
     class_=FailureClass.TOOL_PARSER_ERROR,
     fixes=("upgrade_version", "set_flag tool_call_parser", "none_code_bug"),
 )

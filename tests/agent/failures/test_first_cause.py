@@ -1435,3 +1435,10 @@ def test_the_port_of_a_server_is_read_from_the_address_it_started_at(matcher: Ma
     for port, fix in ((8055, "set_flag port"), (8080, "collect_container_logs")):
         text = f"INFO: Server started at http://0.0.0.0:8080\n{probe.format(port)}"
         assert matcher.classify(text, whole_log=True, platform="cloud_run").fix_actions[0] == fix
+
+
+def test_a_collective_test_that_ends_with_right_values_had_a_network(matcher: Matcher) -> None:
+    failed = "spark-a:7:7 [0] init.cc:440 NCCL WARN The plugin is not supported on device:lamp0, skipping .."
+    assert matcher.classify(failed, whole_log=True, platform=None).class_ == "nccl_failure"
+    ended = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 5.9"
+    assert matcher.classify(f"{failed}\n{ended}", whole_log=True, platform=None).benign
