@@ -65,6 +65,10 @@ _OF_A_REQUEST = "enginedeaderror"
 _FORWARD = (", in forward\n", ", in forward_cuda\n", ", in forward_native\n", ", in forward_hip\n")
 _WAKES = re.compile(r'(?:cumem|worker)\.py", line \d{1,7}, in wake_up\n')
 """A frame of an engine that slept and maps its memory again: it had started long before."""
+_SETS_DEVICE = re.compile(
+    r"worker\.py\", line \d{1,7}, in init_device\n(?:[^\n]{0,400}\n){0,3}?[^\n]{0,200}, in set_device"
+)
+"""Frames of a worker that chooses its card: nothing of its own is on it yet."""
 _THIS_PROCESS = re.compile(r"this process has (\d{1,6}(?:\.\d{1,4})?) (gib|mib)")
 _ONE_OF_THEM = re.compile(r"process \d{1,10} has ")
 _RESERVED_IN_TOTAL = "reserved in total by pytorch"
@@ -84,6 +88,8 @@ LARGE_BUFFERS_GB = 100.0
 """Offload buffers of all workers together that no node takes by the way."""
 OF_CUDA_GIB, OF_CUDA = 0.6, 0.0135
 """What CUDA takes of a card for itself: where PyTorch holds all the rest, a smaller share gives the weights no room."""
+ABOVE_ANY_SHARE = 0.95
+"""Of a card, held before a large block more: whatever share is left to the cache, the weights take it all."""
 OCCUPIED_FIXES: Fixes = ("restart", "set_flag gpu_memory_utilization lower")
 
 
@@ -110,19 +116,23 @@ def gpu_oom(case: RuleInput) -> Ruling:
     mine = own if own is not None else held
     if total and free is not None and mine is not None and mine + free < OURS * total and free < 0.15 * total:
         return Ruling(class_=FailureClass.GPU_MEMORY_OCCUPIED, fixes=OCCUPIED_FIXES, confidence=0.8)
-    if _was_up(case):
-        return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
+    if by_frames := _by_frames(case):
+        return by_frames
     if case.phase is Phase.PROFILING:
         return Ruling(fixes=_of_profiling(case))
     known = _BY_PHASE.get(case.phase)
     return Ruling(fixes=known) if known else _without_a_phase(case)
 
 
-def _was_up(case: RuleInput) -> bool:
-    """Whether frames say that the start was over: a sleeping engine wakes up, or a program asks it for answers."""
+def _by_frames(case: RuleInput) -> Ruling | None:
+    """What frames say: a sleeping engine wakes up, a program asks it for answers, or a worker has not begun to load."""
     frames = case.text.partition(case.line)[0].rpartition(TRACEBACK.lower())[2] if case.line else ""
     called = case.phase in {Phase.PROFILING, Phase.GRAPH_CAPTURE} and _CALLED.search(case.text)
-    return bool(_WAKES.search(frames) or called)
+    if _WAKES.search(frames) or called:
+        return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
+    if _SETS_DEVICE.search(frames):
+        return Ruling(class_=FailureClass.GPU_MEMORY_OCCUPIED, fixes=OCCUPIED_FIXES, confidence=0.8)
+    return None
 
 
 def _of_profiling(case: RuleInput) -> Fixes:
@@ -135,11 +145,12 @@ def _without_a_phase(case: RuleInput) -> Ruling:
         return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
     if case.mentions("shardcannotstart"):  # TGI warms up only once its shards have their weights
         return Ruling(fixes=LOADING_FIXES)
-    tried = case.gib("tried")
+    tried, held, total = case.gib("tried"), case.gib("torch_allocated") or 0.0, case.gib("gpu_total")
     if tried is not None and tried >= 1.0:
+        if total and held >= ABOVE_ANY_SHARE * total:
+            return Ruling(fixes=LOADING_FIXES)
         return Ruling(class_=FailureClass.GPU_OOM_PROFILE, fixes=_of_profiling(case))
-    held, total = case.gib("torch_allocated"), case.gib("gpu_total")
-    full = held is not None and total is not None and total - held <= max(OF_CUDA_GIB, OF_CUDA * total)
+    full = total and total - held <= max(OF_CUDA_GIB, OF_CUDA * total)
     return Ruling(fixes=LOADING_FIXES if full else ANY_PHASE_FIXES)
 
 

@@ -2,10 +2,12 @@
 
 import re
 
-from agent.failures.rules.rule_input import RuleInput, Ruling
+from agent.failures.rules.rule_input import Fixes, RuleInput, Ruling
 from agent.failures.signature import FailureClass, Phase
 
-_LISTENS = re.compile(r"(?:listening (?:at|on)|running on|serving on|server on|started at https?:)[^\n]{0,40}:(\d{2,5})\b")
+_LISTENS = re.compile(
+    r"(?:listening (?:at|on)|running on|serving on|server on|started at https?:)[^\n]{0,40}:(\d{2,5})\b"
+)
 _SHARD_DONE = re.compile(r"checkpoint shards: +[1-9]\d{0,2}% completed")
 _WRONG_PATH = ("statuscode: 404", "status code 404", "statuscode: 401", "statuscode: 405")
 _PORTS_DIFFER = ("not match the listening port", "not match any of the listening ports")
@@ -16,12 +18,19 @@ _GIVEN_UP = (
     *("was not started", "will be restarted", "killing", "killed", "sigterm", "terminat", "back-off", "crashloop"),
     *("stopping container", "shutting down", "shutdown", "failed the configured", "become ready in time", "restarted"),
 )
+_ANSWERS_LATE = ("deadline exceeded", "client.timeout", "timed out", "timeout:")
+"""How a probe's event tells of a server that listens, and is busy or stands still."""
 _BLOCK_WAIT = "no available shared memory broadcast block found"
 _STEP_OF_A_START = re.compile(
     r"vllm api server version|initializing an? (?:v[01] )?llm engine|graph capturing finished|init engine \(profile"
     "|startup complete"
 )
 """What a start prints when it begins, and when what its workers had waited for is done."""
+_WORKING = (
+    *("torch.compile takes", "compiling a graph", "loading safetensors", "capturing cuda graph"),
+    "[autotuner]: tuning",
+)
+"""What takes the workers of a start minutes, and moves."""
 _PLACEMENT_WAIT = re.compile(r"placement group of specs for (\d{1,5}) seconds")
 _CLOCK = re.compile(r"\b(\d\d):(\d\d):(\d\d)\b")
 _DAY_S = 86_400
@@ -172,12 +181,19 @@ def liveness(case: RuleInput) -> Ruling:
             fixes=("increase_startup_probe", "relax_liveness_probe"),
             confidence=0.75,
         )
-    if case.mentions("connection refused") and case.phase is Phase.UNKNOWN:
+    return _while_nothing_is_known(case) if case.phase is Phase.UNKNOWN else Ruling()
+
+
+def _while_nothing_is_known(case: RuleInput) -> Ruling:
+    """Where nothing tells that the server was ever up, or answered late, it was ended as it started."""
+    fixes: Fixes = ("relax_liveness_probe", "increase_startup_probe", "collect_container_logs")
+    if case.mentions("connection refused"):
         fixes = ("increase_startup_probe", "relax_liveness_probe", "collect_container_logs")
         if case.mentions("persistent failure to start container"):  # it ends again and again: its log says why
             fixes = fixes[::-1]
-        return Ruling(class_=FailureClass.STARTUP_PROBE_FAILED, fixes=fixes, confidence=0.5)
-    return Ruling()
+    elif not case.has("failed liveness probe, will be restarted") or case.mentions(*_ANSWERS_LATE):
+        return Ruling()
+    return Ruling(class_=FailureClass.STARTUP_PROBE_FAILED, fixes=fixes, confidence=0.5)
 
 
 def image_pull(case: RuleInput) -> Ruling:
@@ -262,7 +278,7 @@ def broadcast(case: RuleInput) -> Ruling:
     A third wait below the last step of a start is a hang too, even with a 200 between: that of a stream is written
     before its first token.
     """
-    working = case.mentions("torch.compile takes", "compiling a graph", "loading safetensors", "capturing cuda graph")
+    working = case.mentions(*_WORKING)
     dead = case.mentions("timed out", "timeouterror", "enginedead", "died unexpectedly")
     stands_still = "stats_no_tokens" in case.also or _silent_before(case) >= _HANG_AFTER_S
     again = case.repeats > 1 or _STEP_OF_A_START.split(case.text)[-1].count(_BLOCK_WAIT) > 2

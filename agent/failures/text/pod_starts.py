@@ -50,6 +50,10 @@ _PASSED = re.compile(
 """How Cloud Run counts the tries of one instance; that it gave up, it says in the same line."""
 _GAVE_UP = "was not started"
 
+_NOT_OPEN_YET = ("Readiness probe failed", "connection refused")
+ASKED_AGAIN_S = 300
+"""A kubelet asks whether a container is ready every 10 s by default, and counts what it is told again in one event."""
+
 _AGE = r"(?:\d{1,6}[ywdhms]){1,3}"
 _LAST_SEEN = re.compile(
     rf"(?:^|\s)(?P<listed>{_AGE})(?: \(x\d{{1,9}} over {_AGE}\))?\s{{1,20}}(?:Normal|Warning)\s"
@@ -163,10 +167,16 @@ class PodStarts:
         """Whether what a probe asked in vain answers by now, or does below, as the platform or its own log says."""
         if self.all_ready or self._timeline.came_up(pods_of(self._lines[index]), index):
             return True
-        if self._probe_passed(index):
+        if self._probe_passed(index) or self._answered_since(self._lines[index]):
             return True
         columns = takewhile(bool, (_COLUMN.match(line) for line in islice(self._lines, index + 1, None)))
         return any(self._revisions_ready.get(column["revision"], -1) > index for column in columns if column)
+
+    @staticmethod
+    def _answered_since(line: str) -> bool:
+        """Whether nobody listened at a port that readiness is asked of, and the last time was long ago."""
+        age = _age_of(line)[0] if all(word in line for word in _NOT_OPEN_YET) else None
+        return age is not None and age >= ASKED_AGAIN_S
 
     def _probe_passed(self, index: int) -> bool:
         """Whether a start-up probe that failed some times succeeded below, after more tries than those."""

@@ -1442,3 +1442,17 @@ def test_a_collective_test_that_ends_with_right_values_had_a_network(matcher: Ma
     assert matcher.classify(failed, whole_log=True, platform=None).class_ == "nccl_failure"
     ended = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 5.9"
     assert matcher.classify(f"{failed}\n{ended}", whole_log=True, platform=None).benign
+
+
+def test_a_port_that_was_asked_in_vain_long_ago_is_open_by_now(matcher: Matcher) -> None:
+    """A kubelet asks again every few seconds, and says when it was last told no."""
+    event = '{}  Warning  Unhealthy  pod/lamp-7  Readiness probe failed: Get "http://10.0.0.7:80/": dial tcp 10.0.0.7:80: connect: connection refused'
+    assert matcher.classify(event.format("32m"), whole_log=True, platform="kubernetes").class_ == "unknown"
+    assert matcher.classify(event.format("20s"), whole_log=True, platform="kubernetes").class_ == "startup_probe_failed"
+
+
+def test_a_container_that_answers_its_liveness_probe_late_is_not_starting(matcher: Matcher) -> None:
+    ended = "Normal  Killing  kubelet  Container lamp failed liveness probe, will be restarted"
+    late = 'Warning  Unhealthy  kubelet  Liveness probe failed: Get "http://10.0.0.7/health": context deadline exceeded'
+    assert matcher.classify(ended, whole_log=True, platform="kubernetes").class_ == "startup_probe_failed"
+    assert matcher.classify(f"{late}\n{ended}", whole_log=True, platform="kubernetes").class_ == "queue_saturation"

@@ -43,6 +43,10 @@ def test_a_programs_own_frame_that_asks_the_engine_says_that_it_was_up() -> None
 def test_a_card_that_pytorch_fills_to_the_brim_has_no_room_for_the_weights_whatever_their_share() -> None:
     assert gpu_oom(case(gpu_total_gib=14.62, torch_allocated_gib=14.42, tried_mib=20)).fixes[0].startswith("change_")
     assert "lower" in gpu_oom(case(gpu_total_gib=23.57, torch_allocated_gib=22.88, tried_mib=20)).fixes[0]
+    assert gpu_oom(case(gpu_total_gib=80.0, torch_allocated_gib=77.0, tried_gib=2.5)).fixes[0].startswith("change_")
+    assert gpu_oom(case(gpu_total_gib=80.0, torch_allocated_gib=70.0, tried_gib=2.5)).fixes[0] == (
+        "set_flag max_num_seqs lower"
+    )
 
 
 WAKES = '  file "/opt/vllm/worker/worker.py", line 140, in wake_up\n    allocator.wake_up()\n'
