@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -32,6 +33,7 @@ from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.analysis import SteppedClock
 from agent.entrypoints.pubsub.handlers import on_tick
 from agent.entrypoints.service import handlers, publish_example
+from agent.errors import DependencyFailed
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
 from agent.settings import read_settings
@@ -40,7 +42,7 @@ from tests.port_effects import effects
 from tests.simulation.kills import ROOT, T0, in_a_child
 from tests.simulation.simulated.places import Remembered
 
-LIMIT_S = 120.0
+LIMIT_S, LOOK_S = 120.0, 0.02
 CHANGING = {"platform.apply", "platform.shift", "platform.restore", "control.begin", "control.add_intent"}
 assert set(effects()) >= CHANGING
 MOVING = {Phase.APPLYING, Phase.ROLLING_BACK}
@@ -84,7 +86,7 @@ class Journey:
     def __init__(self, case, kill_at, opened):
         folder, self.kill_at = Path(case["folder"]), kill_at
         self.step_s = case.get("step_s", 5)
-        self.real = case.get("real", False)
+        self.real, self.says = case.get("real", False), ""
         self.calls = Counter()
         self.time = folder / "time"
         self.first = not self.time.exists()
@@ -135,18 +137,26 @@ class Journey:
             publish_example(self.app, self.example)
         end = time.monotonic() + LIMIT_S
         while not (done := self._step()):
-            assert time.monotonic() < end, [(i.phase, i.execution) for i in self.app.store.incidents(Query())]
-            if not self._at_work():
-                self.clock.step(self.step_s)
-                self.time.write_text(self.clock.now().isoformat())
+            stands = [(i.phase, i.execution) for i in self.app.store.incidents(Query())]
+            assert time.monotonic() < end, (self.says, stands)
+            if self._at_work():
+                time.sleep(LOOK_S)
+                continue
+            self.clock.step(self.step_s)
+            self.time.write_text(self.clock.now().isoformat())
         for database in self.databases:
             database.close()
         return done
 
     def _at_work(self):
-        """Whether a platform is waited for whose own time is the machine's, and which does not know yet."""
-        moves = self.real and any(incident.phase in MOVING for incident in self.app.store.incidents(Query()))
-        return moves and self.platform.describe(self.service).ready is None
+        """Whether a platform is waited for whose own time is the machine's, and which does not know yet, or is silent."""
+        if not self.real or not any(incident.phase in MOVING for incident in self.app.store.incidents(Query())):
+            return False
+        with suppress(DependencyFailed):
+            live = self.platform.describe(self.service)
+            self.says = live.says
+            return live.ready is None
+        return True
 
     def _step(self):
         self.work()
@@ -194,8 +204,8 @@ def told(case, opened):
     """Run one case: in this process where it lives, otherwise killed in a child and then started again."""
     if case["kill"] is None:
         return Journey(case, None, opened).run()
-    if in_a_child(lambda: Journey(case, case["kill"], opened).run()) is not None:
-        return {"broke": f"not killed at {case['kill']}"}
+    if (lived := in_a_child(lambda: Journey(case, case["kill"], opened).run())) is not None:
+        return {"broke": lived.get("broke", f"not killed at {case['kill']}")}
     return in_a_child(lambda: Journey(case, None, opened).run())
 
 

@@ -69,11 +69,12 @@ _SETS_DEVICE = re.compile(
     r"worker\.py\", line \d{1,7}, in init_device\n(?:[^\n]{0,400}\n){0,3}?[^\n]{0,200}, in set_device"
 )
 """Frames of a worker that chooses its card: nothing of its own is on it yet."""
+_LOADED = ("model loading took", "model weights took", "checkpoint shards: 100%")
 _THIS_PROCESS = re.compile(r"this process has (\d{1,6}(?:\.\d{1,4})?) (gib|mib)")
 _ONE_OF_THEM = re.compile(r"process \d{1,10} has ")
 _RESERVED_IN_TOTAL = "reserved in total by pytorch"
 """What PyTorch before 2.1, and Ascend's, holds with its caches."""
-OURS = 0.7
+OWN_SHARE = 0.7
 """Of a card that is full: where what is ours and what is free come to less, somebody else holds the rest."""
 _NOTHING_YET = "of the allocated memory 0 bytes is allocated by pytorch"
 """Of a process that found the card full; where it is a worker, its own siblings may fill it."""
@@ -86,10 +87,11 @@ _BUFFER_GB = re.compile(r"max_local_cpu_size'?[:=] ?'?(\d{1,6}(?:\.\d{1,3})?)(?:
 _WORKER = re.compile(r"\((?:vllm)?worker[ _](?:rank=|tp)(\d{1,4})")
 LARGE_BUFFERS_GB = 100.0
 """Offload buffers of all workers together that no node takes by the way."""
-OF_CUDA_GIB, OF_CUDA = 0.6, 0.0135
-"""What CUDA takes of a card for itself: where PyTorch holds all the rest, a smaller share gives the weights no room."""
-ABOVE_ANY_SHARE = 0.95
-"""Of a card, held before a large block more: whatever share is left to the cache, the weights take it all."""
+CUDA_GIB, CUDA_SHARE = 0.6, (0.0135, 0.05)
+"""What CUDA takes of a card for itself, within two shares of it: where PyTorch holds all the rest, a smaller share of
+memory gives the weights no room."""
+BEYOND_ANY_SHARE, USUAL_SHARE, LARGEST_TENSOR_GIB = 0.95, 0.93, 4.0
+"""Of a card, held before a tensor more: above the share of a usual server, which has no cache yet, are only weights."""
 OCCUPIED_FIXES: Fixes = ("restart", "set_flag gpu_memory_utilization lower")
 
 
@@ -106,31 +108,32 @@ def gpu_oom(case: RuleInput) -> Ruling:
         return _llama_cpp(case)
     total, free, own = case.gib("gpu_total"), case.gib("gpu_free"), case.gib("process")
     held = 0.0 if case.has(_NOTHING_YET) and not case.has("worker") else case.gib("torch_allocated")
-    if held and case.has(_RESERVED_IN_TOTAL):
-        held = max(held, case.gib("torch_reserved") or 0.0)
+    reserved = case.gib("torch_reserved") or 0.0
+    if held:
+        held = max(held, reserved) if case.has(_RESERVED_IN_TOTAL) else held + reserved
     named = _THIS_PROCESS.search(case.line)
     if named:
         own = float(named[1]) / (1024 if named[2] == "mib" else 1)
     elif len(_ONE_OF_THEM.findall(case.line)) > 1:
         own = None  # the first of a list of processes is anybody
     mine = own if own is not None else held
-    if total and free is not None and mine is not None and mine + free < OURS * total and free < 0.15 * total:
+    if total and free is not None and mine is not None and mine + free < OWN_SHARE * total and free < 0.15 * total:
         return Ruling(class_=FailureClass.GPU_MEMORY_OCCUPIED, fixes=OCCUPIED_FIXES, confidence=0.8)
-    if by_frames := _by_frames(case):
-        return by_frames
+    if ruling := _of_frames(case):
+        return ruling
     if case.phase is Phase.PROFILING:
         return Ruling(fixes=_of_profiling(case))
     known = _BY_PHASE.get(case.phase)
     return Ruling(fixes=known) if known else _without_a_phase(case)
 
 
-def _by_frames(case: RuleInput) -> Ruling | None:
+def _of_frames(case: RuleInput) -> Ruling | None:
     """What frames say: a sleeping engine wakes up, a program asks it for answers, or a worker has not begun to load."""
     frames = case.text.partition(case.line)[0].rpartition(TRACEBACK.lower())[2] if case.line else ""
     called = case.phase in {Phase.PROFILING, Phase.GRAPH_CAPTURE} and _CALLED.search(case.text)
     if _WAKES.search(frames) or called:
         return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
-    if _SETS_DEVICE.search(frames):
+    if _SETS_DEVICE.search(frames) and not case.mentions(*_LOADED):  # a rank of the same server may fill it
         return Ruling(class_=FailureClass.GPU_MEMORY_OCCUPIED, fixes=OCCUPIED_FIXES, confidence=0.8)
     return None
 
@@ -145,13 +148,25 @@ def _without_a_phase(case: RuleInput) -> Ruling:
         return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
     if case.mentions("shardcannotstart"):  # TGI warms up only once its shards have their weights
         return Ruling(fixes=LOADING_FIXES)
-    tried, held, total = case.gib("tried"), case.gib("torch_allocated") or 0.0, case.gib("gpu_total")
-    if tried is not None and tried >= 1.0:
-        if total and held >= ABOVE_ANY_SHARE * total:
-            return Ruling(fixes=LOADING_FIXES)
+    tried = case.gib("tried") or 0.0
+    if tried >= 1.0 and not (tried <= LARGEST_TENSOR_GIB and _is_beyond_any_share(case)):
         return Ruling(class_=FailureClass.GPU_OOM_PROFILE, fixes=_of_profiling(case))
-    full = total and total - held <= max(OF_CUDA_GIB, OF_CUDA * total)
-    return Ruling(fixes=LOADING_FIXES if full else ANY_PHASE_FIXES)
+    return Ruling(fixes=LOADING_FIXES if tried >= 1.0 or _is_full(case) else ANY_PHASE_FIXES)
+
+
+def _is_beyond_any_share(case: RuleInput) -> bool:
+    held, total = case.gib("torch_allocated"), case.gib("gpu_total")
+    usual = (case.number("gpu_memory_utilization") or 0.0) <= USUAL_SHARE
+    return usual and held is not None and total is not None and held >= BEYOND_ANY_SHARE * total
+
+
+def _is_full(case: RuleInput) -> bool:
+    """Whether PyTorch holds all that CUDA leaves."""
+    held, total = case.gib("torch_allocated"), case.gib("gpu_total")
+    if held is None or total is None:
+        return False
+    least, most = CUDA_SHARE
+    return total - held <= max(min(CUDA_GIB, most * total), least * total)
 
 
 def _llama_cpp(case: RuleInput) -> Ruling:

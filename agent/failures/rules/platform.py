@@ -6,7 +6,8 @@ from agent.failures.rules.rule_input import Fixes, RuleInput, Ruling
 from agent.failures.signature import FailureClass, Phase
 
 _LISTENS = re.compile(
-    r"(?:listening (?:at|on)|running on|serving on|server on|started at https?:)[^\n]{0,40}:(\d{2,5})\b"
+    r"(?:listening (?:at|on)|running on|serving on|server on|(?<!metrics )(?<!exporter )server started at https?:)"
+    r"[^\n]{0,40}:(\d{2,5})\b"
 )
 _SHARD_DONE = re.compile(r"checkpoint shards: +[1-9]\d{0,2}% completed")
 _WRONG_PATH = ("statuscode: 404", "status code 404", "statuscode: 401", "statuscode: 405")
@@ -18,19 +19,22 @@ _GIVEN_UP = (
     *("was not started", "will be restarted", "killing", "killed", "sigterm", "terminat", "back-off", "crashloop"),
     *("stopping container", "shutting down", "shutdown", "failed the configured", "become ready in time", "restarted"),
 )
-_ANSWERS_LATE = ("deadline exceeded", "client.timeout", "timed out", "timeout:")
-"""How a probe's event tells of a server that listens, and is busy or stands still."""
+_ANSWERS = (
+    *("deadline exceeded", "client.timeout", "timed out", "timeout:", "statuscode", "connection reset", ": eof"),
+    *("broken pipe", "istio-proxy"),
+)
+"""How a probe's event shows a server that listens, well or late; or that it is another container's."""
+_WAS_UP = re.compile(r"\bstarted\s{1,20}\d{1,4}[dh]|\b([1-9]\d{0,2})/\1\s{1,20}running")
+"""A container that was started hours ago, or a row of a pod that is ready."""
 _BLOCK_WAIT = "no available shared memory broadcast block found"
 _STEP_OF_A_START = re.compile(
     r"vllm api server version|initializing an? (?:v[01] )?llm engine|graph capturing finished|init engine \(profile"
     "|startup complete"
 )
 """What a start prints when it begins, and when what its workers had waited for is done."""
-_WORKING = (
-    *("torch.compile takes", "compiling a graph", "loading safetensors", "capturing cuda graph"),
-    "[autotuner]: tuning",
-)
-"""What takes the workers of a start minutes, and moves."""
+_SLOW_STEPS = ("torch.compile takes", "compiling a graph", "loading safetensors", "capturing cuda graph")
+_TUNES = "[autotuner]: tuning"
+"""FlashInfer, which measures kernels for minutes."""
 _PLACEMENT_WAIT = re.compile(r"placement group of specs for (\d{1,5}) seconds")
 _CLOCK = re.compile(r"\b(\d\d):(\d\d):(\d\d)\b")
 _DAY_S = 86_400
@@ -181,17 +185,21 @@ def liveness(case: RuleInput) -> Ruling:
             fixes=("increase_startup_probe", "relax_liveness_probe"),
             confidence=0.75,
         )
-    return _while_nothing_is_known(case) if case.phase is Phase.UNKNOWN else Ruling()
+    return _ended_while_starting(case) if case.phase is Phase.UNKNOWN else Ruling()
 
 
-def _while_nothing_is_known(case: RuleInput) -> Ruling:
-    """Where nothing tells that the server was ever up, or answered late, it was ended as it started."""
+def _ended_while_starting(case: RuleInput) -> Ruling:
+    """Where nothing shows that the server was ever up, its liveness probe most likely ended it as it started."""
     fixes: Fixes = ("relax_liveness_probe", "increase_startup_probe", "collect_container_logs")
     if case.mentions("connection refused"):
         fixes = ("increase_startup_probe", "relax_liveness_probe", "collect_container_logs")
         if case.mentions("persistent failure to start container"):  # it ends again and again: its log says why
             fixes = fixes[::-1]
-    elif not case.has("failed liveness probe, will be restarted") or case.mentions(*_ANSWERS_LATE):
+    elif (
+        not case.has("failed liveness probe, will be restarted")
+        or case.mentions(*_ANSWERS)
+        or _WAS_UP.search(case.text)
+    ):
         return Ruling()
     return Ruling(class_=FailureClass.STARTUP_PROBE_FAILED, fixes=fixes, confidence=0.5)
 
@@ -278,13 +286,14 @@ def broadcast(case: RuleInput) -> Ruling:
     A third wait below the last step of a start is a hang too, even with a 200 between: that of a stream is written
     before its first token.
     """
-    working = case.mentions(*_WORKING)
+    working = case.mentions(*_SLOW_STEPS)
     dead = case.mentions("timed out", "timeouterror", "enginedead", "died unexpectedly")
     stands_still = "stats_no_tokens" in case.also or _silent_before(case) >= _HANG_AFTER_S
     again = case.repeats > 1 or _STEP_OF_A_START.split(case.text)[-1].count(_BLOCK_WAIT) > 2
-    if dead or stands_still or (again and not case.progress_after):
+    moves = case.progress_after or _TUNES in case.text.rpartition(_BLOCK_WAIT)[2]
+    if dead or stands_still or (again and not moves):
         return Ruling(confidence=0.7)
-    if case.progress_after or working:
+    if moves or working:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.8)
     if case.phase is Phase.UNKNOWN:
         return Ruling(confidence=0.4)  # nothing tells how far the server had come

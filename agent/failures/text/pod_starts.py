@@ -51,8 +51,10 @@ _PASSED = re.compile(
 _GAVE_UP = "was not started"
 
 _NOT_OPEN_YET = ("Readiness probe failed", "connection refused")
-ASKED_AGAIN_S = 300
-"""A kubelet asks whether a container is ready every 10 s by default, and counts what it is told again in one event."""
+_SEVERAL_TIMES = re.compile(r"\(x\d")
+SEEN_AGAIN_S = 1200
+"""A kubelet whose probe goes on failing says so again within five minutes: its client sends 25 events of a pod at once,
+then one in 300 s (Kubernetes client-go tools/record/events_cache.go); four such times."""
 
 _AGE = r"(?:\d{1,6}[ywdhms]){1,3}"
 _LAST_SEEN = re.compile(
@@ -167,16 +169,18 @@ class PodStarts:
         """Whether what a probe asked in vain answers by now, or does below, as the platform or its own log says."""
         if self.all_ready or self._timeline.came_up(pods_of(self._lines[index]), index):
             return True
-        if self._probe_passed(index) or self._answered_since(self._lines[index]):
+        if self._probe_passed(index) or self._was_refused_once(index):
             return True
         columns = takewhile(bool, (_COLUMN.match(line) for line in islice(self._lines, index + 1, None)))
         return any(self._revisions_ready.get(column["revision"], -1) > index for column in columns if column)
 
-    @staticmethod
-    def _answered_since(line: str) -> bool:
-        """Whether nobody listened at a port that readiness is asked of, and the last time was long ago."""
-        age = _age_of(line)[0] if all(word in line for word in _NOT_OPEN_YET) else None
-        return age is not None and age >= ASKED_AGAIN_S
+    def _was_refused_once(self, index: int) -> bool:
+        """Whether a readiness probe was refused once, long ago, and no condition says that a pod is not ready."""
+        line = self._lines[index]
+        if not all(word in line for word in _NOT_OPEN_YET) or _SEVERAL_TIMES.search(line):
+            return False
+        age = _age_of(line)[0]
+        return age is not None and age >= SEEN_AGAIN_S and "False" not in self._conditions
 
     def _probe_passed(self, index: int) -> bool:
         """Whether a start-up probe that failed some times succeeded below, after more tries than those."""
@@ -204,8 +208,12 @@ class PodStarts:
     @cached_property
     def all_ready(self) -> bool:
         """Whether ``kubectl describe`` shows pods, each of them ready now: whatever their probes said is over."""
-        said = [found["is"] for line in self._lines if (found := _READY.match(line))]
-        return "True" in said and "False" not in said
+        return self._conditions == {"True"}
+
+    @cached_property
+    def _conditions(self) -> frozenset[str]:
+        """What ``kubectl describe`` says of pods: True of those that are ready, False of those that are not."""
+        return frozenset(found["is"] for line in self._lines if (found := _READY.match(line)))
 
     def _has(self, key: tuple[str, str | int, bool], index: int, age: int | None) -> bool:
         at, least = self._found.get(key, ([], []))

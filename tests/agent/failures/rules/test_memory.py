@@ -44,9 +44,12 @@ def test_a_card_that_pytorch_fills_to_the_brim_has_no_room_for_the_weights_whate
     assert gpu_oom(case(gpu_total_gib=14.62, torch_allocated_gib=14.42, tried_mib=20)).fixes[0].startswith("change_")
     assert "lower" in gpu_oom(case(gpu_total_gib=23.57, torch_allocated_gib=22.88, tried_mib=20)).fixes[0]
     assert gpu_oom(case(gpu_total_gib=80.0, torch_allocated_gib=77.0, tried_gib=2.5)).fixes[0].startswith("change_")
-    assert gpu_oom(case(gpu_total_gib=80.0, torch_allocated_gib=70.0, tried_gib=2.5)).fixes[0] == (
-        "set_flag max_num_seqs lower"
-    )
+    fewer, nearly = "set_flag max_num_seqs lower", {"gpu_total_gib": 80.0, "torch_allocated_gib": 77.0}
+    assert gpu_oom(case(gpu_total_gib=80.0, torch_allocated_gib=70.0, tried_gib=2.5)).fixes[0] == fewer
+    assert gpu_oom(case(tried_gib=9.0, **nearly)).fixes[0] == fewer
+    assert gpu_oom(case(tried_gib=2.5, gpu_memory_utilization=0.97, **nearly)).fixes[0] == fewer
+    assert gpu_oom(case(tried_gib=256.0, **nearly)).fixes[0] == "set_flag limit_mm_per_prompt"
+    assert "lower" in gpu_oom(case(gpu_total_gib=4.0, torch_allocated_gib=3.42, tried_mib=20)).fixes[0]
 
 
 WAKES = '  file "/opt/vllm/worker/worker.py", line 140, in wake_up\n    allocator.wake_up()\n'
