@@ -154,7 +154,7 @@ class Journey:
             return False
         with suppress(DependencyFailed):
             live = self.platform.describe(self.service)
-            self.says = live.says
+            self.says = live.message
             return live.ready is None
         return True
 
