@@ -18,9 +18,7 @@ from tests.kube import rig
 pytestmark = pytest.mark.xdist_group("kube")
 KILLS = tries(4, ci=1000, soak=1000)  # at most all of them
 CARDS = 64
-DEADLINE_S = (
-    600  # beyond that of a journey: what fails is known by its crash loop, and no race with a deadline is meant
-)
+DEADLINE_S = 600  # longer than a journey: a failure is known by its crash loop, and no race with a deadline is meant
 
 
 class Agents:
