@@ -33,13 +33,15 @@ _STEP_OF_A_START = re.compile(
 )
 """What a start prints when it begins, and when what its workers had waited for is done."""
 _SLOW_STEPS = ("torch.compile takes", "compiling a graph", "loading safetensors", "capturing cuda graph")
-_TUNES = "[autotuner]: tuning"
-"""FlashInfer, which measures kernels for minutes."""
+_MOVES = ("[autotuner]: tuning", "init engine (profile")
+"""FlashInfer, which measures kernels for minutes; an engine that has done all that its workers took so long for."""
 _PLACEMENT_WAIT = re.compile(r"placement group of specs for (\d{1,5}) seconds")
 _CLOCK = re.compile(r"\b(\d\d):(\d\d):(\d\d)\b")
 _DAY_S = 86_400
 _RETRIES_OF_A_WAIT = 5
-_TRY = re.compile(r"TCP client failed to connect/validate to host .{1,200}\(try=(\d{1,6})", re.IGNORECASE)
+_TRY = re.compile(
+    r"(?:tcp client failed to connect/validate to host .{1,200}\(try=|socketpollconnect: .{1,80}, retrying \()(\d{1,6})"
+)
 _HANG_AFTER_S = 300
 """Seconds without a line after the KV cache stands: graphs of the largest models are captured in less."""
 
@@ -290,7 +292,7 @@ def broadcast(case: RuleInput) -> Ruling:
     dead = case.mentions("timed out", "timeouterror", "enginedead", "died unexpectedly")
     stands_still = "stats_no_tokens" in case.also or _silent_before(case) >= _HANG_AFTER_S
     again = case.repeats > 1 or _STEP_OF_A_START.split(case.text)[-1].count(_BLOCK_WAIT) > 2
-    moves = case.progress_after or _TUNES in case.text.rpartition(_BLOCK_WAIT)[2]
+    moves = case.progress_after or any(words in case.text.rpartition(_BLOCK_WAIT)[2] for words in _MOVES)
     if dead or stands_still or (again and not moves):
         return Ruling(confidence=0.7)
     if moves or working:
