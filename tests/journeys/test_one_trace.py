@@ -14,7 +14,7 @@ from agent.entrypoints.metrics.history import History
 from agent.entrypoints.service import entry_message
 from agent.ports.bus import Topic
 from agent.settings import read_settings
-from tests.otlp_receiver import OtlpReceiver, orphans
+from tests.otlp_receiver import OtlpReceiver, orphans, wait_for_senders
 
 PROBE = "gemma4-26b-l4-startup-probe"
 FOREIGN = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -24,8 +24,10 @@ FOREIGN = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 def receiver(monkeypatch):
     opened = OtlpReceiver()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", opened.url)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "2")  # tries end soon; longer than any step waits for them
     yield opened
     opened.stop()
+    wait_for_senders()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from agent.adapters.tracing import otel
 from agent.adapters.tracing.otel import OtelTracer
 from agent.errors import PolicyRefused, StateConflict
 from agent.ports.tracing import INCIDENT, Kind, NoTracer, RedactedJson
+from tests.otlp_receiver import wait_for_senders
 from tests.spans import tracer_into
 
 OURS = f"00-{'a' * 32}-{'1' * 16}-01"
@@ -261,6 +262,7 @@ def test_a_collector_that_hangs_is_waited_for_once(monkeypatch):
     slow.close()
     assert time.monotonic() - began < 5
     hanging.over.set()
+    wait_for_senders()
 
 
 def test_a_process_that_may_begin_no_thread_any_more_ends(tracer, monkeypatch):

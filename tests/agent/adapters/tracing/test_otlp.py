@@ -11,7 +11,7 @@ import pytest
 
 from agent.adapters.tracing.otlp import MOST_CHARS, open_otlp
 from agent.errors import ExtraMissing, SettingsRejected
-from tests.otlp_receiver import OtlpReceiver
+from tests.otlp_receiver import OtlpReceiver, wait_for_senders
 
 
 @pytest.fixture
@@ -20,6 +20,7 @@ def receiver(monkeypatch):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", opened.url)
     yield opened
     opened.stop()
+    wait_for_senders()
 
 
 def send_one(**about):
