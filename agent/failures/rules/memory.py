@@ -91,7 +91,8 @@ CUDA_GIB, CUDA_SHARE = 0.6, (0.0135, 0.05)
 """What CUDA takes of a card for itself, within two shares of it: where PyTorch holds all the rest, a smaller share of
 memory gives the weights no room."""
 BEYOND_ANY_SHARE, USUAL_SHARE, LARGEST_TENSOR_GIB = 0.95, 0.93, 4.0
-"""Of a card, held before a tensor more: above the share of a usual server, which has no cache yet, are only weights."""
+"""A start of a usual share that holds so much of its card, and asks for one tensor more, has no cache yet: it holds
+weights."""
 OCCUPIED_FIXES: Fixes = ("restart", "set_flag gpu_memory_utilization lower")
 
 

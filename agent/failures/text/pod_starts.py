@@ -52,7 +52,7 @@ _GAVE_UP = "was not started"
 
 _NOT_OPEN_YET = ("Readiness probe failed", "connection refused")
 _SEVERAL_TIMES = re.compile(r"\(x\d")
-SEEN_AGAIN_S = 1200
+_SEEN_AGAIN_S = 1200
 """A kubelet whose probe goes on failing says so again within five minutes: its client sends 25 events of a pod at once,
 then one in 300 s (Kubernetes client-go tools/record/events_cache.go); four such times."""
 
@@ -180,7 +180,7 @@ class PodStarts:
         if not all(word in line for word in _NOT_OPEN_YET) or _SEVERAL_TIMES.search(line):
             return False
         age = _age_of(line)[0]
-        return age is not None and age >= SEEN_AGAIN_S and "False" not in self._conditions
+        return age is not None and age >= _SEEN_AGAIN_S and "False" not in self._conditions
 
     def _probe_passed(self, index: int) -> bool:
         """Whether a start-up probe that failed some times succeeded below, after more tries than those."""

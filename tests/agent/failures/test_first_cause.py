@@ -1451,7 +1451,7 @@ def test_a_plugin_that_skips_a_device_is_no_failure_and_a_good_test_excuses_none
     assert matcher.classify(f"{skipped}\n{failed}", whole_log=True, platform=None).class_ == "nccl_failure"
 
 
-def test_a_port_that_was_asked_in_vain_long_ago_is_open_by_now(matcher: Matcher) -> None:
+def test_a_readiness_probe_that_was_refused_once_long_ago_is_not_failing(matcher: Matcher) -> None:
     """A kubelet asks again every few seconds, and reports it within minutes where it is refused again."""
     event = '{}  Warning  Unhealthy  pod/lamp-7  Readiness probe failed: Get "http://10.0.0.7:80/": dial tcp 10.0.0.7:80: connect: connection refused'
     assert matcher.classify(event.format("32m"), whole_log=True, platform="kubernetes").class_ == "unknown"

@@ -156,7 +156,7 @@ def test_a_missing_exporter_is_named_with_its_extra(monkeypatch):
 
 def test_a_refused_export_is_one_line_of_our_own_log(receiver, capsys):
     """The SDK complains to Python's logging, time and again; nobody set that up, and its lines would stand in a terminal."""
-    send_one()  # whoever opens it first sets the handler up
+    send_one()  # the first tracer of a process lets the SDK complain through our log
     receiver.status = 404
     (ours,) = [
         one for one in logging.getLogger("opentelemetry").handlers if type(one).__module__ == open_otlp.__module__
