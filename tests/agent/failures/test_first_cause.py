@@ -1442,6 +1442,8 @@ def test_the_port_of_a_server_is_read_from_the_address_it_started_at(matcher: Ma
     for port, fix in ((8055, "set_flag port"), (8080, "collect_container_logs")):
         text = f"INFO: Server started at http://0.0.0.0:8080\n{probe.format(port)}"
         assert matcher.classify(text, whole_log=True, platform="cloud_run").fix_actions[0] == fix
+    beside = f"INFO: Metrics server started at http://0.0.0.0:9090\n{probe.format(8080)}"
+    assert matcher.classify(beside, whole_log=True, platform="cloud_run").fix_actions[0] == "collect_container_logs"
 
 
 def test_a_plugin_that_skips_a_device_is_no_failure_and_a_good_test_excuses_none(matcher: Matcher) -> None:
