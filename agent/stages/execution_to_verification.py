@@ -1,6 +1,6 @@
 """An execution that has ended is measured until a verdict can be given."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from agent.core.change.execution import EffectKind
@@ -25,6 +25,7 @@ from agent.core.plan.lifecycle import ends_service, lifecycle_of
 from agent.core.planning.replacement import BESIDE_THE_TEMPLATE
 from agent.core.text.safe_text import shortened
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
+from agent.failures.signature import FailureClass
 from agent.ports.bus import Message, Topic
 from agent.ports.platform import NotDeployed
 from agent.ports.stage_context import StageContext
@@ -35,6 +36,11 @@ from agent.stages.shared.outcome import StageOutcome
 KEPT_MEASUREMENTS = 200
 PATIENCE = 10  # a person's work is looked at again after a tenth of the time it has taken, a signal of health at once
 PATIENT_S = 900
+
+OVER_WHEN_READY = frozenset({FailureClass.IMAGE_PULL_FAILED, FailureClass.PORT_NOT_LISTENING})
+"""What a platform tries again by itself while a server starts."""
+OVER_BY_AN_ANSWER = frozenset({FailureClass.NETWORK_TIMEOUT})
+"""A connection that broke: over once the server is ready, and later once it answers a completion."""
 
 
 def execution_to_verification(context: StageContext, incident: Incident) -> StageOutcome:
@@ -120,7 +126,9 @@ def _measured(context: StageContext, incident: Incident, now: datetime) -> tuple
     newest = incident.require_verification().latest(Check.READY)
     if revision is None or (newest is not None and newest.good is False):
         return ()
-    return (*_asked(context, incident, revision, now), _silence(context, incident, revision, now))
+    asked = _asked(context, incident, revision, now)
+    answered_at = max((m.at for m in asked if m.check is Check.COMPLETION and m.good), default=None)
+    return (*asked, _silence(context, incident, revision, now, answered_at=answered_at))
 
 
 def _asked(context: StageContext, incident: Incident, revision: str, now: datetime) -> tuple[Measurement, ...]:
@@ -158,11 +166,14 @@ def _needed(context: StageContext, service: str) -> frozenset[Check]:
     return NEEDED if _need(context, service) is None else NEEDED | {Check.SPEED}
 
 
-def _silence(context: StageContext, incident: Incident, revision: str, now: datetime) -> Measurement:
+def _silence(
+    context: StageContext, incident: Incident, revision: str, now: datetime, *, answered_at: datetime | None
+) -> Measurement:
     """Whether the new revision has said nothing of a failure; its signals were stored as evidence.
 
     Where the change left the template alone, the platform calls the revision as before, and what it said before the
     change is the trouble that the change was made for. What it waited for until it was ready is no failure either.
+    Nor is what was tried again with success, unless the incident is about that failure.
     Signals are read only where the incident names one of that revision.
     """
     silent = Measurement(check=Check.SILENCE, good=True, says="no line of a failure from the new revision", at=now)
@@ -179,7 +190,8 @@ def _silence(context: StageContext, incident: Incident, revision: str, now: date
             return False
         return signal.revision == revision or since is None or signal.at >= since
 
-    loud = [s for s in context.store.signals(incident.id) if is_new(s) and _fails(context, s)]
+    over_at = _over_at(ready_at, answered_at, cause=incident.cause)
+    loud = [s for s in context.store.signals(incident.id) if is_new(s) and _fails(context, s, over_at)]
     if loud:
         return Measurement(check=Check.SILENCE, good=False, says=f"it failed again: {loud[0].text[:300]}", at=now)
     return silent
@@ -191,9 +203,19 @@ def _may_have_signals(incident: Incident, *revisions: str | None) -> bool:
     return named or len(incident.correlated) >= KEPT_SIGNALS
 
 
-def _fails(context: StageContext, signal: Signal) -> bool:
+def _over_at(ready_at: datetime | None, answered_at: datetime | None, *, cause: str) -> dict[str, datetime]:
+    """Return until when each class of failure was got over; of the incident's own cause none is."""
+    at_last = max((at for at in (ready_at, answered_at) if at is not None), default=None)
+    by_class = dict.fromkeys(OVER_WHEN_READY, ready_at) | dict.fromkeys(OVER_BY_AN_ANSWER, at_last)
+    return {class_: at for class_, at in by_class.items() if at is not None and class_ != cause}
+
+
+def _fails(context: StageContext, signal: Signal, over_at: Mapping[str, datetime]) -> bool:
     finding = context.rules.matcher.classify(signal.text, whole_log=False, platform=signal.platform)
-    return meaning(signal, finding) is Meaning.FAILURE
+    if meaning(signal, finding) is not Meaning.FAILURE:
+        return False
+    over = over_at.get(finding.class_)
+    return signal.end is not None or over is None or signal.at > over
 
 
 def _by_person(context: StageContext, incident: Incident, now: datetime) -> tuple[Measurement, ...]:

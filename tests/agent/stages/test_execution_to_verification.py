@@ -101,6 +101,50 @@ def test_what_a_new_server_waited_for_until_it_was_ready_is_no_failure(up, actio
     assert up.now().verification.verdict is verdict
 
 
+HUB = "requests.exceptions.ReadTimeout: (host='huggingface.co', port=443): Read timed out. (read timeout=10)"
+REGISTRY = "Failed to pull image: toomanyrequests: You have reached your pull rate limit"
+OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+LINES = {
+    "the hub, until it was ready": (HUB, 0, True, None),
+    "the hub, before an answer": (HUB, 5, True, None),
+    "the hub, and no answer since": (HUB, 5, None, Verdict.NOT_RECOVERED),
+    "the registry, until it was ready": (REGISTRY, 0, True, None),
+    "the registry, after it was ready": (REGISTRY, 5, True, Verdict.NOT_RECOVERED),
+    "memory, until it was ready": (OUT_OF_MEMORY, 0, True, Verdict.NOT_RECOVERED),
+}
+
+
+def said_by_the_new_one(up, text, after_s, **also):
+    now = up.now()
+    at = now.verification.ready_at + timedelta(seconds=after_s)
+    said = {"source": Source.APP_LOG, "service": SERVICE, "platform": "cloud_run"}
+    line = Signal(key="k", revision=now.execution.revision_after, at=at, text=text, **said)
+    changed = now.with_(correlated=(*now.correlated, named(line)), **also)
+    up.executor.store.commit(Change(incident=changed, signals=(line,)))
+
+
+@pytest.mark.parametrize(("text", "after_s", "answers", "verdict"), LINES.values(), ids=LINES)
+def test_what_is_tried_again_is_over_once_it_is_ready_or_answers(up, text, after_s, answers, verdict):
+    """Undoing a good change costs another start; a download or a connection that failed once says nothing against it."""
+    said_by_the_new_one(up, text, after_s)
+    up.clock.step(10)
+    up.good()
+    if answers is None:
+        up.platform.measured = tuple(
+            m.with_(good=None) if m.check is Check.COMPLETION else m for m in up.platform.measured
+        )
+    up.run(execution_to_verification, as_tick=True)
+    assert up.now().verification.verdict is verdict
+
+
+def test_what_the_incident_is_about_has_come_back_also_where_it_is_tried_again(up):
+    said_by_the_new_one(up, HUB, 0, diagnosis=up.now().diagnosis.with_(class_="network_timeout"))
+    up.clock.step(10)
+    up.good()
+    up.run(execution_to_verification, as_tick=True)
+    assert up.now().verification.verdict is Verdict.NOT_RECOVERED
+
+
 @pytest.mark.parametrize(("names", "verdict"), [(63, None), (64, Verdict.NOT_RECOVERED)], ids=["room left", "full"])
 def test_signals_are_read_where_the_incident_may_not_name_their_revision(up, names, verdict):
     """The first signal of a revision is named on the incident while there is room; each poll reads the rest if need be."""
