@@ -56,7 +56,6 @@ _.error_output
 _.KV_CACHE_INSUFFICIENT
 _.SHM_TOO_SMALL
 _.TPU_HBM_OOM
-_.IMAGE_PULL_FAILED
 
 # figures and flags of vLLM: part of the answer of `fit --json`, or told for completeness
 _.helped_by

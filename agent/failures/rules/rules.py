@@ -7,6 +7,7 @@ from agent.failures.rules import frames as rules_frames
 from agent.failures.rules import memory as rules_memory
 from agent.failures.rules import platform as rules_platform
 from agent.failures.rules import rollout as rules_rollout
+from agent.failures.rules import waits as rules_waits
 from agent.failures.rules.rule_input import Rule
 
 RULES: Mapping[str, Rule] = {
@@ -33,7 +34,6 @@ RULES: Mapping[str, Rule] = {
         rules_memory.occupied,
         rules_memory.offload_buffer,
         rules_memory.one_request,
-        rules_platform.broadcast,
         rules_platform.ended_early,
         rules_platform.hardware,
         rules_platform.healthy_start,
@@ -43,16 +43,17 @@ RULES: Mapping[str, Rule] = {
         rules_platform.network,
         rules_platform.nccl,
         rules_platform.no_gpu,
-        rules_platform.no_tokens,
         rules_platform.nothing_listens,
-        rules_platform.placement,
         rules_platform.saturation,
         rules_platform.silent_death,
         rules_platform.startup_probe,
-        rules_platform.store_retries,
-        rules_platform.waiting,
         rules_rollout.listed_as_pending,
         rules_rollout.rollout,
         rules_rollout.unschedulable,
+        rules_waits.broadcast,
+        rules_waits.no_tokens,
+        rules_waits.placement,
+        rules_waits.store_retries,
+        rules_waits.waiting,
     )
 }

@@ -1,0 +1,67 @@
+"""Waits and queues: a busy server, and one that stands."""
+
+import pytest
+
+from agent.failures.finding import Finding
+from agent.failures.match.matcher import Matcher
+
+
+def classify(matcher: Matcher, text: str) -> Finding:
+    return matcher.classify(text, whole_log=True, platform=None)
+
+
+STATS = "INFO 11-20 11:{minute}:01 [loggers.py:257] Engine 000: Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 0.0 tokens/s, Running: {n} reqs, Waiting: {w} reqs, GPU KV cache usage: 6.5%"  # fmt: skip
+BLOCK = "INFO 11-20 {at} [shm_broadcast.py:501] No available shared memory broadcast block found in 60 seconds."
+SIZE = "INFO 11-20 11:00:00 [kv_cache_utils.py:1087] GPU KV cache size: 162,704 tokens"
+
+
+def test_workers_that_wait_while_no_token_comes_hang(matcher: Matcher) -> None:
+    lines = [STATS.format(minute="01", n=4, w=2), BLOCK.format(at="11:02:00"), STATS.format(minute="03", n=4, w=2)]
+    assert classify(matcher, "\n".join(lines)).class_ == "engine_hang"
+
+
+@pytest.mark.parametrize(("at", "class_"), [("11:01:00", "benign"), ("11:10:00", "engine_hang")])
+def test_ten_minutes_of_silence_once_the_cache_stands_are_a_hang(matcher: Matcher, at: str, class_: str) -> None:
+    assert classify(matcher, f"{SIZE}\n{BLOCK.format(at=at)}").class_ == class_
+
+
+def test_a_request_that_waits_while_none_runs_does_not_fit(matcher: Matcher) -> None:
+    found = classify(matcher, STATS.format(minute="01", n=0, w=1))
+    assert (found.class_, found.fix_actions[0]) == ("queue_saturation", "set_flag max_model_len lower")
+    assert classify(matcher, STATS.format(minute="01", n=0, w=0)).class_ == "benign"
+
+
+def test_a_request_that_is_taken_back_from_an_empty_cache_does_not_fit(matcher: Matcher) -> None:
+    """The statistics still count the tokens that it had come to; once is a request that has just arrived."""
+    stats = STATS.replace("generation throughput: 0.0", "generation throughput: 15.4")
+    swapped = stats.replace("usage: 6.5%", "usage: 40.0%, CPU KV cache usage: 0.0%")
+    empty = [stats.replace("usage: 6.5%", "usage: 0.0%").format(minute=f"0{n}", n=0, w=1) for n in range(3)]
+    assert classify(matcher, "\n".join(empty)).fix_actions[0] == "set_flag max_model_len lower"
+    assert classify(matcher, empty[0]).class_ == "benign"
+    assert classify(matcher, swapped.format(minute="01", n=0, w=1)).class_ == "benign"
+
+
+def test_one_count_without_a_token_is_a_hang_where_it_stops_an_answer_in_its_middle(matcher: Matcher) -> None:
+    """The same requests hold the same cache as ten seconds ago, when tokens came; a new request would show in either."""
+    answers = STATS.replace("generation throughput: 0.0", "generation throughput: 5.9")
+    before, stands = answers.format(minute="01", n=1, w=0), STATS.format(minute="02", n=1, w=0)
+    assert classify(matcher, f"{before}\n{stands}").class_ == "engine_hang"
+    assert classify(matcher, f"{before}\n{STATS.format(minute='02', n=2, w=0)}").class_ == "benign"
+    assert classify(matcher, f"{before}\n{stands.replace('usage: 6.5%', 'usage: 7.1%')}").class_ == "benign"
+    assert classify(matcher, f"{before.replace('Engine 000', 'Engine 001')}\n{stands}").class_ == "benign"
+    assert classify(matcher, f"{before}\n{stands}\n{answers.format(minute='03', n=1, w=0)}").class_ == "benign"
+    assert classify(matcher, stands).class_ == "benign"
+
+
+WAIT = "INFO 05-06 07:0{}:04 [shm_broadcast.py:801] No available shared memory broadcast block found in 60 seconds."
+STREAM = '(APIServer pid=1) INFO:     10.9.8.7:50163 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
+
+
+def test_a_third_wait_is_a_hang_whatever_stream_is_opened_between_and_waits_of_the_start_do_not_count(
+    matcher: Matcher,
+) -> None:
+    waits = [WAIT.format(minute) for minute in range(4)]
+    assert classify(matcher, "\n".join([waits[0], waits[1], STREAM, waits[2]])).class_ == "engine_hang"
+    up = ["Graph capturing finished in 15 secs, took 2.04 GiB", "INFO:     Application startup complete.", STREAM]
+    assert classify(matcher, "\n".join([waits[0], waits[1], *up, waits[2]])).class_ == "benign"
+    assert classify(matcher, "\n".join([waits[0], waits[1], STREAM, waits[2], STREAM])).class_ == "benign"
