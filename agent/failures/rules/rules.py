@@ -51,6 +51,7 @@ RULES: Mapping[str, Rule] = {
         rules_rollout.rollout,
         rules_rollout.unschedulable,
         rules_waits.broadcast,
+        rules_waits.full_cache,
         rules_waits.no_tokens,
         rules_waits.placement,
         rules_waits.store_retries,

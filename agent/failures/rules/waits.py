@@ -124,3 +124,10 @@ def waiting(case: RuleInput) -> Ruling:
     if case.repeats < 2:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
     return Ruling(confidence=0.75 if case.repeats > 2 else 0.5)
+
+
+def full_cache(case: RuleInput) -> Ruling:
+    """Where requests are taken back from the cache, vLLM's own advice comes first: more of it, or fewer requests."""
+    if "preemption_notice" in case.also:
+        return Ruling(fixes=("set_flag gpu_memory_utilization up", "set_flag max_num_seqs lower", "scale_out"))
+    return Ruling()

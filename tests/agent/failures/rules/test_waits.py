@@ -65,3 +65,10 @@ def test_a_third_wait_is_a_hang_whatever_stream_is_opened_between_and_waits_of_t
     up = ["Graph capturing finished in 15 secs, took 2.04 GiB", "INFO:     Application startup complete.", STREAM]
     assert classify(matcher, "\n".join([waits[0], waits[1], *up, waits[2]])).class_ == "benign"
     assert classify(matcher, "\n".join([waits[0], waits[1], STREAM, waits[2], STREAM])).class_ == "benign"
+
+
+def test_a_full_cache_that_takes_requests_back_asks_for_more_of_it_before_more_servers(matcher: Matcher) -> None:
+    full = STATS.replace("usage: 6.5%", "usage: 91.0%").format(minute="01", n=7, w=30)
+    taken = "WARNING [scheduler.py:1483] Sequence group 5 is preempted by PreemptionMode.RECOMPUTE mode because there is not enough KV cache space."  # fmt: skip
+    assert classify(matcher, full).fix_actions[0] == "scale_out"
+    assert classify(matcher, f"{full}\n{taken}").fix_actions[0] == "set_flag gpu_memory_utilization up"
