@@ -30,6 +30,8 @@ _VIDEO_TOKENS = 12 * 1024
 
 PROCESSOR = "mm-processor-kwargs"
 _OF_PROCESSOR = frozenset({"max_pixels", "min_pixels", "fps", "use_fast"})
+_ATTENTION = "mm-encoder-attn-backend"
+_WITHOUT_THE_SQUARE = frozenset({"FLASH_ATTN", "FLASHINFER", "ROCM_AITER_FA"})
 _PIXELS_PER_TOKEN = 28 * 28
 """The least that a token of Qwen's towers stands for: 2 x 2 patches of 14 pixels."""
 
@@ -139,13 +141,17 @@ def whole_video(model: ModelFacts, flags: Flags, rules: VersionRules, *, length:
 
 
 def items_counted(model: ModelFacts, flags: Flags) -> frozenset[str]:
-    """The flag that limits the size of images, where it makes them no larger than the tower's largest.
+    """The flags about images that leave the bounds of profiling as they are.
 
-    A smaller image takes less to profile; what remains is the rest of the run.
+    One that limits their size, where it makes them no larger than the tower's largest: a smaller image takes less to
+    profile, and what remains is the rest of the run. And a choice of the tower's attention among kernels that never
+    hold the square of an image's tokens (vllm/v1/attention/ops/vit_attn_wrappers.py, main of 2026, read 2026-11-28).
     """
+    attention = (flags.untyped(_ATTENTION) or "").upper()
+    counted = frozenset({_ATTENTION}) if attention in _WITHOUT_THE_SQUARE else frozenset[str]()
     asked = flags.json_object(PROCESSOR)
     if asked is None or not asked.keys() <= _OF_PROCESSOR:
-        return frozenset()
+        return counted
     most = model.vision.image_tokens * _PIXELS_PER_TOKEN if model.vision is not None else 0
     sizes = [asked[key] for key in ("max_pixels", "min_pixels") if key in asked]
-    return frozenset({PROCESSOR}) if all(type(size) is int and 0 < size <= most for size in sizes) else frozenset()
+    return counted | {PROCESSOR} if all(type(size) is int and 0 < size <= most for size in sizes) else counted

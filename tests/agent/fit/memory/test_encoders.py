@@ -52,6 +52,12 @@ def test_smaller_images_take_no_more_to_profile(ask, asked, fits):
     assert small.overheads.activations.high == whole.overheads.activations.high
 
 
+@pytest.mark.parametrize(("kernel", "fits"), [("FLASHINFER", True), ("flash_attn", True), ("TORCH_SDPA", None)])
+def test_of_the_towers_kernels_those_are_counted_that_never_hold_the_square(ask, kernel, fits):
+    flags = f"--max-model-len 8192 --mm-encoder-attn-backend {kernel}"
+    assert ask("Qwen/Qwen2.5-VL-7B-Instruct", "nvidia-l40s", flags, vllm="0.19").fits is fits
+
+
 @pytest.mark.parametrize(
     ("card", "count", "flags", "version", "pool_gib"),
     [
