@@ -92,6 +92,8 @@ _SOMEBODY_ASKED = (
     "storage.",
     "s3.",
 )
+_ENGINE_SERVES = ("in run_busy_loop", "in start_load_kv", "in wait_for_layer_load", "in get_finished")
+"""Frames of an engine's steps, in which nothing is asked of a hub (vllm/v1/engine/core.py, kv_connector/v1/base.py)."""
 _THIS_MACHINE = tuple(
     f"{asked}{host}"
     for host in ("localhost", "127.0.0.1", "0.0.0.0", "[::1]")  # noqa: S104 - compared, never bound
@@ -241,11 +243,16 @@ def network(case: RuleInput) -> Ruling:
     """An outage of the hub passes; an address that does not resolve or a refused route does not.
 
     A connection that breaks with no word of who was asked may be a client's. What is asked of this machine is asked of
-    the server itself, but for a proxy.
+    the server itself, but for a proxy. What an engine asks between its steps is another engine, or a cache: it should
+    have outlived that.
     """
     if case.has(*_THIS_MACHINE) and not case.has("proxy"):
         fixes = ("collect_container_logs", "set_flag port", "increase_startup_probe")
         return Ruling(class_=FailureClass.PORT_NOT_LISTENING, fixes=fixes, confidence=0.6)
+    if "engine_died" in case.also and case.mentions(*_ENGINE_SERVES) and not case.has(*_SOMEBODY_ASKED):
+        return Ruling(
+            class_=FailureClass.ENGINE_DEAD, fixes=("restart", "none_code_bug", "fix_network"), confidence=0.6
+        )
     named = case.has(*_SOMEBODY_ASKED) or (case.mentions(*_SOMEBODY_ASKED) and not case.mentions(*_THIS_MACHINE))
     if case.mentions(*_OUTAGE):
         return Ruling(fixes=("restart", "fix_network", "fix_cache_path"), confidence=None if named else 0.6)

@@ -18,7 +18,10 @@ LONG_S = 60
 """A pod that waits for less may be the next to start."""
 _OLD_REPLICA_SET = re.compile(r"oldreplicasets:\s+\S+ \(([1-9]\d*)/\1 replicas created\)")
 _NEW_REPLICA_SET = re.compile(r"newreplicaset:\s+\S+ \([1-9]\d*/[1-9]\d* replicas created\)")
-_ONE_SERVES = re.compile(r"[1-9]\d* available \| [1-9]\d* unavailable")
+_REPLICAS = re.compile(
+    r"(\d{1,5}) desired \| \d{1,5} updated \| (\d{1,5}) total \| [1-9]\d{0,4} available \| [1-9]\d{0,4} unavailable"
+)
+"""As ``kubectl describe`` counts a Deployment's; more than it wants are there while it is rolled out."""
 _STATUS_READY = re.compile(r'"?readyreplicas"?: ?[1-9]')
 _STATUS_LACKS = re.compile(r'"?unavailablereplicas"?: ?[1-9]')
 _AVAILABLE = re.compile(r"\btrue\s+minimumreplicasavailable")
@@ -91,7 +94,7 @@ def _is_newer(new: _Pod, old: _Pod, long_s: int) -> bool:
 def _old_replica_serves(text: str) -> bool:
     if _OLD_REPLICA_SET.search(text) and _NEW_REPLICA_SET.search(text) and " 0 available" not in text:
         return True
-    if _ONE_SERVES.search(text) and "updated" in text:
+    if any(int(there) > int(wanted) for wanted, there in _REPLICAS.findall(text)):
         return True
     if _AVAILABLE.search(text) and _STALLED.search(text):
         return True
