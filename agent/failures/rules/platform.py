@@ -259,6 +259,11 @@ def network(case: RuleInput) -> Ruling:
     return Ruling(confidence=None if named else 0.7)
 
 
+def peer(case: RuleInput) -> Ruling:
+    """Another program, of which the words do not say who it is; on this machine it is the server itself."""
+    return network(case) if case.has(*_THIS_MACHINE) else Ruling()
+
+
 def ended_early(case: RuleInput) -> Ruling:
     """Who ends a start: a platform that waited too long, or a person at the machine."""
     if case.platform == "host":

@@ -44,6 +44,7 @@ RULES: Mapping[str, Rule] = {
         rules_platform.nccl,
         rules_platform.no_gpu,
         rules_platform.nothing_listens,
+        rules_platform.peer,
         rules_platform.saturation,
         rules_platform.silent_death,
         rules_platform.startup_probe,
