@@ -1,6 +1,6 @@
 """An execution that has ended is measured until a verdict can be given."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from datetime import datetime
 
 from agent.core.change.execution import EffectKind
@@ -25,6 +25,7 @@ from agent.core.plan.lifecycle import ends_service, lifecycle_of
 from agent.core.planning.replacement import BESIDE_THE_TEMPLATE
 from agent.core.text.safe_text import shortened
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
+from agent.failures.recovered import NEVER
 from agent.failures.signature import FailureClass
 from agent.ports.bus import Message, Topic
 from agent.ports.platform import NotDeployed
@@ -37,10 +38,8 @@ KEPT_MEASUREMENTS = 200
 PATIENCE = 10  # a person's work is looked at again after a tenth of the time it has taken, a signal of health at once
 PATIENT_S = 900
 
-OVER_WHEN_READY = frozenset({FailureClass.IMAGE_PULL_FAILED, FailureClass.PORT_NOT_LISTENING})
-"""What a platform tries again by itself while a server starts."""
-OVER_BY_AN_ANSWER = frozenset({FailureClass.NETWORK_TIMEOUT})
-"""A connection that broke: over once the server is ready, and later once it answers a completion."""
+TRIED_AGAIN = frozenset({FailureClass.IMAGE_PULL_FAILED, FailureClass.PORT_NOT_LISTENING, FailureClass.NETWORK_TIMEOUT})
+"""What a platform or a server tries again while it starts: over once the revision is ready (ADR 54)."""
 
 
 def execution_to_verification(context: StageContext, incident: Incident) -> StageOutcome:
@@ -126,9 +125,7 @@ def _measured(context: StageContext, incident: Incident, now: datetime) -> tuple
     newest = incident.require_verification().latest(Check.READY)
     if revision is None or (newest is not None and newest.good is False):
         return ()
-    asked = _asked(context, incident, revision, now)
-    answered_at = max((m.at for m in asked if m.check is Check.COMPLETION and m.good), default=None)
-    return (*asked, _silence(context, incident, revision, now, answered_at=answered_at))
+    return (*_asked(context, incident, revision, now), _silence(context, incident, revision, now))
 
 
 def _asked(context: StageContext, incident: Incident, revision: str, now: datetime) -> tuple[Measurement, ...]:
@@ -166,17 +163,16 @@ def _needed(context: StageContext, service: str) -> frozenset[Check]:
     return NEEDED if _need(context, service) is None else NEEDED | {Check.SPEED}
 
 
-def _silence(
-    context: StageContext, incident: Incident, revision: str, now: datetime, *, answered_at: datetime | None
-) -> Measurement:
-    """Whether the new revision has said nothing of a failure; its signals were stored as evidence.
+def _silence(context: StageContext, incident: Incident, revision: str, now: datetime) -> Measurement:
+    """Whether the new revision has said nothing of a failure that it did not get over; its signals are stored.
 
     Where the change left the template alone, the platform calls the revision as before, and what it said before the
     change is the trouble that the change was made for. What it waited for until it was ready is no failure either.
-    Nor is what was tried again with success, unless the incident is about that failure.
+    Nor is what was tried again until then, unless the incident is about that failure or a process ended.
     Signals are read only where the incident names one of that revision.
     """
-    silent = Measurement(check=Check.SILENCE, good=True, says="no line of a failure from the new revision", at=now)
+    says = "no failure of the new revision that it did not get over"
+    silent = Measurement(check=Check.SILENCE, good=True, says=says, at=now)
     native, ready_at = incident.require_execution().revision_native, incident.require_verification().ready_at
     kept = all(isinstance(action, BESIDE_THE_TEMPLATE) for action in incident.require_plan().actions)
     since = incident.require_effect(EffectKind.APPLY).intended_at if kept else None
@@ -190,8 +186,9 @@ def _silence(
             return False
         return signal.revision == revision or since is None or signal.at >= since
 
-    over_at = _over_at(ready_at, answered_at, cause=incident.cause)
-    loud = [s for s in context.store.signals(incident.id) if is_new(s) and _fails(context, s, over_at)]
+    retried = TRIED_AGAIN - {incident.cause}
+    new = [s for s in context.store.signals(incident.id) if is_new(s)]
+    loud = [s for s in new if _fails(context, s, retried if ready_at is not None and s.at <= ready_at else ())]
     if loud:
         return Measurement(check=Check.SILENCE, good=False, says=f"it failed again: {loud[0].text[:300]}", at=now)
     return silent
@@ -203,19 +200,13 @@ def _may_have_signals(incident: Incident, *revisions: str | None) -> bool:
     return named or len(incident.correlated) >= KEPT_SIGNALS
 
 
-def _over_at(ready_at: datetime | None, answered_at: datetime | None, *, cause: str) -> dict[str, datetime]:
-    """Return until when each class of failure was got over; of the incident's own cause none is."""
-    at_last = max((at for at in (ready_at, answered_at) if at is not None), default=None)
-    by_class = dict.fromkeys(OVER_WHEN_READY, ready_at) | dict.fromkeys(OVER_BY_AN_ANSWER, at_last)
-    return {class_: at for class_, at in by_class.items() if at is not None and class_ != cause}
-
-
-def _fails(context: StageContext, signal: Signal, over_at: Mapping[str, datetime]) -> bool:
+def _fails(context: StageContext, signal: Signal, retried: Collection[str]) -> bool:
+    """Whether a signal is of a failure, and of none of the classes that were tried again; an end always is."""
     finding = context.rules.matcher.classify(signal.text, whole_log=False, platform=signal.platform)
     if meaning(signal, finding) is not Meaning.FAILURE:
         return False
-    over = over_at.get(finding.class_)
-    return signal.end is not None or over is None or signal.at > over
+    told = {match.class_ for _, match in context.rules.matcher.troubles(signal.text.splitlines())}
+    return signal.end is not None or finding.class_ not in retried or not told.isdisjoint(NEVER)
 
 
 def _by_person(context: StageContext, incident: Incident, now: datetime) -> tuple[Measurement, ...]:

@@ -22,7 +22,7 @@ class Check(StrEnum):
     READY = "ready"  # the platform's Ready condition of the new revision
     COMPLETION = "completion"  # a real completion: not empty, finished
     TOKENS = "tokens"  # the token counter includes ours
-    SILENCE = "silence"  # no line of a failure from the new revision that it did not get over
+    SILENCE = "silence"  # no failure of the new revision that it did not get over
     SPEED = "speed"  # tokens/s of one request, against what the owner needs
     PREDICTION = "prediction"  # first token and tokens/s, against what the approved plan computed
     HEALTHY_SIGNAL = "healthy_signal"  # for what a person does: a later sign of health

@@ -74,16 +74,12 @@ _OUTAGE = (
     "gateway time",
 )
 
+_HUBS = ("huggingface", "hf.co", "hf-mirror", "modelscope", "the hub", "snapshot")
 _SOMEBODY_ASKED = (
-    "huggingface",
-    "hf.co",
-    "hf-mirror",
-    "modelscope",
+    *_HUBS,
     "://",
     "host=",
-    "the hub",
     "download",
-    "snapshot",
     "resolve",
     "lookup",
     "name or service",
@@ -249,7 +245,7 @@ def network(case: RuleInput) -> Ruling:
     if case.has(*_THIS_MACHINE) and not case.has("proxy"):
         fixes = ("collect_container_logs", "set_flag port", "increase_startup_probe")
         return Ruling(class_=FailureClass.PORT_NOT_LISTENING, fixes=fixes, confidence=0.6)
-    if "engine_died" in case.also and case.mentions(*_ENGINE_SERVES) and not case.has(*_SOMEBODY_ASKED):
+    if "engine_died" in case.also and case.mentions(*_ENGINE_SERVES) and not case.has(*_HUBS):
         return Ruling(
             class_=FailureClass.ENGINE_DEAD, fixes=("restart", "none_code_bug", "fix_network"), confidence=0.6
         )

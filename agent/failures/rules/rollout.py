@@ -19,9 +19,10 @@ LONG_S = 60
 _OLD_REPLICA_SET = re.compile(r"oldreplicasets:\s+\S+ \(([1-9]\d*)/\1 replicas created\)")
 _NEW_REPLICA_SET = re.compile(r"newreplicaset:\s+\S+ \([1-9]\d*/[1-9]\d* replicas created\)")
 _REPLICAS = re.compile(
-    r"(\d{1,5}) desired \| \d{1,5} updated \| (\d{1,5}) total \| [1-9]\d{0,4} available \| [1-9]\d{0,4} unavailable"
+    r"(\d{1,5}) desired \| (\d{1,5}) updated \| (\d{1,5}) total"
+    r"(?: \| ([1-9]\d{0,4}) available \| [1-9]\d{0,4} unavailable)?"
 )
-"""As ``kubectl describe`` counts a Deployment's; more than it wants are there while it is rolled out."""
+"""As ``kubectl describe`` counts a Deployment's: more than it wants and than are new while old ones serve on."""
 _STATUS_READY = re.compile(r'"?readyreplicas"?: ?[1-9]')
 _STATUS_LACKS = re.compile(r'"?unavailablereplicas"?: ?[1-9]')
 _AVAILABLE = re.compile(r"\btrue\s+minimumreplicasavailable")
@@ -94,8 +95,9 @@ def _is_newer(new: _Pod, old: _Pod, long_s: int) -> bool:
 def _old_replica_serves(text: str) -> bool:
     if _OLD_REPLICA_SET.search(text) and _NEW_REPLICA_SET.search(text) and " 0 available" not in text:
         return True
-    if any(int(there) > int(wanted) for wanted, there in _REPLICAS.findall(text)):
-        return True
+    counts = _REPLICAS.findall(text)
+    if len(counts) == 1 and counts[0][3] and int(counts[0][2]) > max(int(counts[0][0]), int(counts[0][1])):
+        return True  # of one Deployment: another's old replica holds nothing of this one's
     if _AVAILABLE.search(text) and _STALLED.search(text):
         return True
     if _STATUS_READY.search(text) and _STATUS_LACKS.search(text):

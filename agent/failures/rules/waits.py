@@ -17,9 +17,12 @@ _MOVES = ("[autotuner]: tuning", "init engine (profile")
 _STATISTICS = re.compile(
     r"(?:engine (?P<engine>\d{1,5}): )?avg prompt throughput: [\d.]{1,12} tokens/s, "
     r"avg generation throughput: (?P<tokens>\d{1,9}(?:\.\d{1,3})?) tokens/s, "
-    r"(?P<held>running: \d{1,6} reqs, waiting: \d{1,6} reqs, gpu kv cache usage: [\d.]{1,6}%)"
+    r"(?P<requests>running: (?P<running>\d{1,6}) reqs, waiting: \d{1,6} reqs), "
+    r"(?:(?:preemptions: \d{1,9}|deferred: \d{1,6} reqs), ){0,2}gpu kv cache usage: (?P<cache>[\d.]{1,6})%"
 )
-"""vLLM's count of ten seconds, and what changes with each request that comes or goes (v1/metrics/loggers.py)."""
+"""vLLM's count of ten seconds: tokens, requests and their cache (v1/metrics/loggers.py)."""
+_STEADY = 1.0
+"""Tokens a second from which on ten seconds without any are no chance."""
 _PLACEMENT_WAIT = re.compile(r"placement group of specs for (\d{1,5}) seconds")
 _CLOCK = re.compile(r"\b(\d\d):(\d\d):(\d\d)\b")
 _DAY_S = 86_400
@@ -87,7 +90,7 @@ def placement(case: RuleInput) -> Ruling:
 def no_tokens(case: RuleInput) -> Ruling:
     """Running requests without a token: one line may be a long prompt, a row of lines is a hang.
 
-    One line is a hang too where tokens came before it, and since then neither the requests nor their cache changed.
+    One line is a hang too where tokens came steadily before it, and as many requests hold as much cache since then.
     """
     if case.repeats < 2 and _stopped_in_mid_answer(case):
         return Ruling(confidence=0.5)
@@ -97,13 +100,16 @@ def no_tokens(case: RuleInput) -> Ruling:
 
 
 def _stopped_in_mid_answer(case: RuleInput) -> bool:
-    """Whether the statistics of the same engine before these counted tokens, of the same requests in the same cache."""
+    """Whether the statistics of the same engine before these counted tokens, and as many requests and as much cache."""
     now = _STATISTICS.search(case.line)
-    if now is None:
+    if now is None or float(now["cache"]) == 0:
         return False
-    earlier = _STATISTICS.finditer(case.text.partition(case.line)[0])
-    before = [count for count in earlier if count["engine"] == now["engine"]][-1:]
-    return any(float(count["tokens"]) > 0 and count["held"] == now["held"] for count in before)
+    above, _, below = case.text.partition(case.line)
+    if any(count["engine"] == now["engine"] and count["running"] == "0" for count in _STATISTICS.finditer(below)):
+        return False  # whoever had asked gave up, and nothing held the request
+    before = [count for count in _STATISTICS.finditer(above) if count["engine"] == now["engine"]][-1:]
+    steady = (count for count in before if float(count["tokens"]) >= _STEADY)
+    return any(count["requests"] == now["requests"] and count["cache"] == now["cache"] for count in steady)
 
 
 def waiting(case: RuleInput) -> Ruling:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from agent.failures.text.log_text import TRACEBACK, indent_of, is_continued, is_error_line, is_note, is_warning
+from agent.failures.text.settings import is_setting, without_variables
 from agent.failures.text.streams import RECENT_LINES, body_of, server_of
 
 MOST_FRAME_LINES = 80
@@ -151,8 +152,11 @@ def _is_broken_assertion(lines: Sequence[str], index: int) -> bool:
 @lru_cache(maxsize=RECENT_LINES)
 def without_arguments(line: str) -> str:
     """The line without the settings, or the flags of a command, that it lists; an error keeps what it lists."""
-    if any(shown.fullmatch(body_of(line)) for shown in (_SETTING, _USAGE, _FLAG)):
+    body = body_of(line)
+    if any(shown.fullmatch(body) for shown in (_SETTING, _USAGE, _FLAG)) or is_setting(body):
         return ""
+    if (left := without_variables(body)) != body and not is_error_line(body):
+        return left
     line = _OF_JAVA.sub("", line) if "-XX:" in line else line
     if _LISTS.search(line, 0, 400) is None or is_error_line(body_of(line)):
         return line

@@ -31,7 +31,7 @@ _VIDEO_TOKENS = 12 * 1024
 PROCESSOR = "mm-processor-kwargs"
 _OF_PROCESSOR = frozenset({"max_pixels", "min_pixels", "fps", "use_fast"})
 _ATTENTION = "mm-encoder-attn-backend"
-_WITHOUT_THE_SQUARE = frozenset({"FLASH_ATTN", "FLASHINFER", "ROCM_AITER_FA"})
+_FLASHINFER_FROM = (0, 20)
 _PIXELS_PER_TOKEN = 28 * 28
 """The least that a token of Qwen's towers stands for: 2 x 2 patches of 14 pixels."""
 
@@ -140,15 +140,20 @@ def whole_video(model: ModelFacts, flags: Flags, rules: VersionRules, *, length:
     return int(min(_VIDEO_TOKENS, length) * 12.5) * model.hidden * (1 + model.deepstack_levels) * 2
 
 
-def items_counted(model: ModelFacts, flags: Flags) -> frozenset[str]:
+def items_counted(
+    model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules
+) -> frozenset[str]:
     """The flags about images that leave the bounds of profiling as they are.
 
     One that limits their size, where it makes them no larger than the tower's largest: a smaller image takes less to
-    profile, and what remains is the rest of the run. And a choice of the tower's attention among kernels that never
-    hold the square of an image's tokens (vllm/v1/attention/ops/vit_attn_wrappers.py, main of 2026, read 2026-11-28).
+    profile, and what remains is the rest of the run. And a choice of the tower's attention among kernels whose memory
+    grows with the tokens of an image, not with their square: FlashAttention, and on CUDA FlashInfer from the version
+    on that was seen to run it (vllm/v1/attention/ops/vit_attn_wrappers.py, read 2026-11-28; docs/fit.md, round 27).
     """
     attention = (flags.untyped(_ATTENTION) or "").upper()
-    counted = frozenset({_ATTENTION}) if attention in _WITHOUT_THE_SQUARE else frozenset[str]()
+    flashinfer = accelerator.kind is AcceleratorKind.CUDA and rules.numbers >= _FLASHINFER_FROM
+    linear = attention == "FLASH_ATTN" or (attention == "FLASHINFER" and flashinfer)
+    counted = frozenset({_ATTENTION}) if linear else frozenset[str]()
     asked = flags.json_object(PROCESSOR)
     if asked is None or not asked.keys() <= _OF_PROCESSOR:
         return counted

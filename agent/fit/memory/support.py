@@ -338,7 +338,7 @@ def _counted(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rul
     if not accelerator.is_gpu:
         return rules.harmless_flags
     by_model = lora.flags_counted(model, flags, rules) | connector.flags_counted(model, flags, rules)
-    by_model |= items_counted(model, flags) | states_counted(model, flags)
+    by_model |= items_counted(model, accelerator, flags, rules) | states_counted(model, flags)
     by_model |= rope_flags.flags_counted(model, flags, rules)
     return rules.harmless_flags | held_by_loading.flags_counted(accelerator, flags) | by_model
 

@@ -7,7 +7,7 @@ import pytest
 from agent.core.change.execution import EffectKind
 from agent.core.change.verification import Check, Measurement, Verdict
 from agent.core.incident.incident import CorrelatedSignal
-from agent.core.intake.signal import Signal, Source, Waiting
+from agent.core.intake.signal import End, Signal, Source, Waiting
 from agent.core.plan.action import SetConcurrency, SetStrategy
 from agent.core.service.serving import Strategy
 from agent.ports.store import Change
@@ -104,44 +104,40 @@ def test_what_a_new_server_waited_for_until_it_was_ready_is_no_failure(up, actio
 HUB = "requests.exceptions.ReadTimeout: (host='huggingface.co', port=443): Read timed out. (read timeout=10)"
 REGISTRY = "Failed to pull image: toomanyrequests: You have reached your pull rate limit"
 OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+PORT = "connect to 127.0.0.1:8000 failed: Connection refused"
+DEAD = f"[core.py:1] EngineCore encountered a fatal error.\n[core.py:1] {HUB}"
 LINES = {
-    "the hub, until it was ready": (HUB, 0, True, None),
-    "the hub, before an answer": (HUB, 5, True, None),
-    "the hub, and no answer since": (HUB, 5, None, Verdict.NOT_RECOVERED),
-    "the registry, until it was ready": (REGISTRY, 0, True, None),
-    "the registry, after it was ready": (REGISTRY, 5, True, Verdict.NOT_RECOVERED),
-    "memory, until it was ready": (OUT_OF_MEMORY, 0, True, Verdict.NOT_RECOVERED),
+    "the hub, until it was ready": (HUB, 0, {}, None),
+    "the hub, afterwards": (HUB, 5, {}, Verdict.NOT_RECOVERED),
+    "the registry, until it was ready": (REGISTRY, 0, {}, None),
+    "its port, until it was ready": (PORT, 0, {}, None),
+    "memory, until it was ready": (OUT_OF_MEMORY, 0, {}, Verdict.NOT_RECOVERED),
+    "an engine that died of the hub": (DEAD, 0, {}, Verdict.NOT_RECOVERED),
+    "the hub, and its process ended": (HUB, 0, {"end": End(exit_code=1)}, Verdict.NOT_RECOVERED),
 }
 
 
-def said_by_the_new_one(up, text, after_s, **also):
+def said_by_the_new_one(up, text, after_s, said, **also):
     now = up.now()
     at = now.verification.ready_at + timedelta(seconds=after_s)
-    said = {"source": Source.APP_LOG, "service": SERVICE, "platform": "cloud_run"}
-    line = Signal(key="k", revision=now.execution.revision_after, at=at, text=text, **said)
+    about = {"source": Source.APP_LOG, "service": SERVICE, "platform": "cloud_run"}
+    line = Signal(key="k", revision=now.execution.revision_after, at=at, text=text, **about, **said)
     changed = now.with_(correlated=(*now.correlated, named(line)), **also)
     up.executor.store.commit(Change(incident=changed, signals=(line,)))
-
-
-@pytest.mark.parametrize(("text", "after_s", "answers", "verdict"), LINES.values(), ids=LINES)
-def test_what_is_tried_again_is_over_once_it_is_ready_or_answers(up, text, after_s, answers, verdict):
-    """Undoing a good change costs another start; a download or a connection that failed once says nothing against it."""
-    said_by_the_new_one(up, text, after_s)
     up.clock.step(10)
     up.good()
-    if answers is None:
-        up.platform.measured = tuple(
-            m.with_(good=None) if m.check is Check.COMPLETION else m for m in up.platform.measured
-        )
     up.run(execution_to_verification, as_tick=True)
+
+
+@pytest.mark.parametrize(("text", "after_s", "said", "verdict"), LINES.values(), ids=LINES)
+def test_what_was_tried_again_until_it_was_ready_does_not_undo_a_change(up, text, after_s, said, verdict):
+    """Undoing a good change costs another start; a download that failed once says nothing against it."""
+    said_by_the_new_one(up, text, after_s, said)
     assert up.now().verification.verdict is verdict
 
 
-def test_what_the_incident_is_about_has_come_back_also_where_it_is_tried_again(up):
-    said_by_the_new_one(up, HUB, 0, diagnosis=up.now().diagnosis.with_(class_="network_timeout"))
-    up.clock.step(10)
-    up.good()
-    up.run(execution_to_verification, as_tick=True)
+def test_what_the_incident_is_about_has_come_back_also_where_it_was_tried_again(up):
+    said_by_the_new_one(up, HUB, 0, {}, diagnosis=up.now().diagnosis.with_(class_="network_timeout"))
     assert up.now().verification.verdict is Verdict.NOT_RECOVERED
 
 

@@ -393,7 +393,9 @@ class Stage:
                 value=3.48,
                 at=now,
             ),
-            Measurement(check=Check.SILENCE, good=True, says="no line of a failure from the new revision", at=now),
+            Measurement(
+                check=Check.SILENCE, good=True, says="no failure of the new revision that it did not get over", at=now
+            ),
             Measurement(check=Check.SPEED, good=None, says="the metrics could not be read", at=now),
             Measurement(check=Check.PREDICTION, good=False, says="slower than predicted", value=9.5, at=now),
         )

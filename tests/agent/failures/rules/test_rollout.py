@@ -25,10 +25,11 @@ STALLED = "  Available      True    MinimumReplicasAvailable\n  Progressing    F
         PODS.format(old="1/1     Running", new=PENDING),
         "Replicas: 1 desired | 1 updated | 2 total | 1 available | 1 unavailable\n" + DESCRIBED,
         STALLED,
+        "Replicas: 1 desired | 1 updated | 2 total | 1 available | 1 unavailable",
         '{"replicas": 2, "updatedReplicas": 1, "readyReplicas": 1, "unavailableReplicas": 1}',
         'Waiting for deployment "vllm" rollout to finish: 1 old replicas are pending termination...',
     ],
-    ids=["pods", "describe", "conditions", "status", "rollout"],
+    ids=["pods", "describe", "conditions", "counts", "status", "rollout"],
 )
 def test_a_rollout_that_waits_for_its_own_old_pod_is_a_deadlock(matcher: Matcher, beside: str) -> None:
     """The ready pod of the old ReplicaSet stands in the text: its strategy is wrong, not the quota."""
@@ -48,8 +49,25 @@ def test_a_rollout_that_waits_for_its_own_old_pod_is_a_deadlock(matcher: Matcher
         PODS.format(old="1/1     Running", new="vllm-6f7c9d4b8b-fghij   0/1     Pending   0   12m\n"),
         "Replicas: 1 desired | 1 updated | 2 total | 0 available | 2 unavailable\n" + DESCRIBED,
         "OldReplicaSets:  <none>\nNewReplicaSet:   vllm-7b5d8f6c9d (1/1 replicas created)",
+        "Replicas: 2 desired | 2 updated | 2 total | 1 available | 1 unavailable",
+        "Replicas: 2 desired | 3 updated | 3 total | 2 available | 1 unavailable",
+        (
+            "Replicas: 1 desired | 1 updated | 1 total | 0 available | 1 unavailable\n"
+            "Replicas: 1 desired | 1 updated | 2 total | 1 available | 1 unavailable"
+        ),
     ],
-    ids=["alone", "only new", "old not ready", "another workload", "a second replica", "none available", "no old set"],
+    ids=[
+        "alone",
+        "only new",
+        "old not ready",
+        "another workload",
+        "a second replica",
+        "none available",
+        "no old set",
+        "as many as wanted",
+        "scaled down",
+        "two Deployments",
+    ],
 )
 def test_a_pod_that_waits_for_an_accelerator_is_missing_capacity(matcher: Matcher, beside: str) -> None:
     found = matcher.classify(f"{beside}\n{WAITS}", whole_log=True, platform="kubernetes")

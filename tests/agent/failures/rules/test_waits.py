@@ -42,15 +42,25 @@ def test_a_request_that_is_taken_back_from_an_empty_cache_does_not_fit(matcher: 
 
 
 def test_one_count_without_a_token_is_a_hang_where_it_stops_an_answer_in_its_middle(matcher: Matcher) -> None:
-    """The same requests hold the same cache as ten seconds ago, when tokens came; a new request would show in either."""
+    """As many requests hold as much cache as ten seconds ago, when tokens came steadily."""
     answers = STATS.replace("generation throughput: 0.0", "generation throughput: 5.9")
     before, stands = answers.format(minute="01", n=1, w=0), STATS.format(minute="02", n=1, w=0)
-    assert classify(matcher, f"{before}\n{stands}").class_ == "engine_hang"
-    assert classify(matcher, f"{before}\n{STATS.format(minute='02', n=2, w=0)}").class_ == "benign"
-    assert classify(matcher, f"{before}\n{stands.replace('usage: 6.5%', 'usage: 7.1%')}").class_ == "benign"
-    assert classify(matcher, f"{before.replace('Engine 000', 'Engine 001')}\n{stands}").class_ == "benign"
-    assert classify(matcher, f"{before}\n{stands}\n{answers.format(minute='03', n=1, w=0)}").class_ == "benign"
-    assert classify(matcher, stands).class_ == "benign"
+
+    def is_hang(*lines: str) -> bool:
+        return classify(matcher, "\n".join(lines)).class_ == "engine_hang"
+
+    assert is_hang(before, stands)
+    counted = "Preemptions: 3, Deferred: 0 reqs, GPU KV"
+    assert is_hang(*(line.replace("GPU KV", counted) for line in (before, stands)))
+    assert not is_hang(before, STATS.format(minute="02", n=2, w=0))
+    assert not is_hang(before, stands.replace("usage: 6.5%", "usage: 7.1%"))
+    assert not is_hang(*(line.replace("usage: 6.5%", "usage: 0.0%") for line in (before, stands)))
+    assert not is_hang(before.replace("Engine 000", "Engine 001"), stands)
+    assert not is_hang(before.replace("throughput: 5.9", "throughput: 0.1"), stands)
+    assert not is_hang(before, answers.format(minute="02", n=2, w=0), stands)
+    assert not is_hang(before, stands, answers.format(minute="03", n=1, w=0))
+    assert not is_hang(before, stands, STATS.format(minute="03", n=0, w=0))
+    assert not is_hang(stands)
 
 
 WAIT = "INFO 05-06 07:0{}:04 [shm_broadcast.py:801] No available shared memory broadcast block found in 60 seconds."

@@ -52,10 +52,20 @@ def test_smaller_images_take_no_more_to_profile(ask, asked, fits):
     assert small.overheads.activations.high == whole.overheads.activations.high
 
 
-@pytest.mark.parametrize(("kernel", "fits"), [("FLASHINFER", True), ("flash_attn", True), ("TORCH_SDPA", None)])
-def test_of_the_towers_kernels_those_are_counted_that_never_hold_the_square(ask, kernel, fits):
+@pytest.mark.parametrize(
+    ("card", "version", "kernel", "fits"),
+    [
+        ("nvidia-l40s", "0.19.0", "flash_attn", True),
+        ("nvidia-l40s", "0.20.2", "FLASHINFER", True),
+        ("nvidia-l40s", "0.19.0", "FLASHINFER", None),
+        ("nvidia-l40s", "0.20.2", "TORCH_SDPA", None),
+        ("nvidia-l40s", "0.20.2", "ROCM_AITER_FA", None),
+        ("amd-mi300x", "0.20.2", "FLASHINFER", None),
+    ],
+)
+def test_vision_kernels_with_linear_memory_are_counted(ask, card, version, kernel, fits):
     flags = f"--max-model-len 8192 --mm-encoder-attn-backend {kernel}"
-    assert ask("Qwen/Qwen2.5-VL-7B-Instruct", "nvidia-l40s", flags, vllm="0.19").fits is fits
+    assert ask("Qwen/Qwen2.5-VL-7B-Instruct", card, flags, vllm=version).fits is fits
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,45 @@
+"""Environment variables and configuration, as scripts and programs show them: a name is set, and nothing failed."""
+
+import re
+
+_EVIDENCE = (
+    r"(?!\w{0,60}(?:error|errno|fail|exit|code|status|signal|reason|result|message|oom|kill|restart|count|waiting|queue"
+    r"|pending|running|usage|used|free|avail|xid|ecc|retry|retries|attempt|dead|alive|health|ready\b|replicas)|rc\b)"
+)
+"""What holds one of these words may be a report, whatever its form."""
+_VARIABLE = rf"(?i:{_EVIDENCE})[A-Z][A-Z0-9]{{0,30}}(?:_[A-Z0-9]{{1,40}}){{0,10}}"
+_ASSIGNED = rf"{_VARIABLE}=(?:\"[^\"]{{0,200}}\"|'[^']{{0,200}}'|[^\s\"']{{0,200}})"
+_BEFORE_A_COMMAND = re.compile(
+    r"\s{0,40}(?:[$#+>]{1,3} |export |declare -x |ENV |[Ee]nv(?:ironment)?[:=] ?){0,2}"
+    rf"(?:{_ASSIGNED}(?:\s+|$)){{1,60}}"
+)
+"""Assignments that begin a line, as a shell traces them or a file of an environment holds them."""
+_OF_A_CONTAINER = re.compile(rf"\s(?:-e|--env)[ =]{_ASSIGNED}(?=\s|$)")
+_DESCRIBED = re.compile(rf"\s{{2,20}}{_VARIABLE}:\s{{1,20}}\S{{1,200}}\s*")
+"""A variable as ``kubectl describe`` and YAML write it."""
+_NOTHING = r"(?:null|None|\{\}|\[\])"
+_PLAIN = r"(?:[Tt]rue|[Ff]alse|-?\d[\d.e+-]{0,20})"
+_PAIR = re.compile(
+    r"(?:\([^()\n]{1,80}=[^()\n]{1,80}\))?\s{0,80}(?:"
+    rf"[\"'](?!tool_calls|reasoning_content)[A-Za-z_][\w.-]{{1,60}}[\"']: ?{_NOTHING}"
+    rf"|[\"'](?i:{_EVIDENCE})[A-Za-z_][\w.-]{{1,60}}[\"']: ?{_PLAIN}"
+    rf"|(?i:{_EVIDENCE})[a-z][a-z0-9]{{0,30}}(?:_[a-z0-9]{{1,40}}){{1,10}}(?:: ?| ?= ?)(?:{_NOTHING}|{_PLAIN})"
+    r"),?\s*"
+)
+"""One key of a configuration that is printed over several lines, and a value that says nothing by itself.
+
+Of an answer that a client prints, what it lacks may be what somebody complains of.
+"""
+
+
+def is_setting(body: str) -> bool:
+    """Whether a line, without what a collector writes before it, sets one name and does nothing else."""
+    return _DESCRIBED.fullmatch(body) is not None or _PAIR.fullmatch(body) is not None
+
+
+def without_variables(line: str) -> str:
+    """The line without the environment variables that it sets for a command, or for a container."""
+    if "=" not in line or "_" not in line:
+        return line
+    begins = _BEFORE_A_COMMAND.match(line)
+    return _OF_A_CONTAINER.sub("", line[begins.end() :] if begins else line)

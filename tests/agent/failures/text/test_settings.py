@@ -1,0 +1,50 @@
+"""A name that is set is no failure, whatever words it holds; what reports a number or an end is."""
+
+import pytest
+
+from agent.failures.match.matcher import Matcher
+from agent.failures.text.no_evidence import without_arguments
+from tests.agent.failures.log_changes import HEALTHY_START
+
+SETTINGS = [
+    "VLLM_ALLOW_LONG_MAX_MODEL_LEN=1",
+    "export VLLM_ENGINE_READY_TIMEOUT_S=3600",
+    'declare -x VLLM_ENGINE_ITERATION_TIMEOUT_S="600"',
+    "+ docker run --gpus all -e NVSHMEM_DISABLE_CUDA_VMM=1 --env=VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 vllm/vllm-openai --model lamp",
+    "Environment: LANG=C NVSHMEM_BOOTSTRAP=UID VLLM_RUST_FRONTEND_PATH=/opt/lamp",
+    "VLLM_ENGINE_READY_TIMEOUT_S=3600 vllm serve example/lamp",
+    "      VLLM_ENGINE_READY_TIMEOUT_S:  3600",
+    '  "kv_cache_scheme": null,',
+    "(WorkerDict pid=71)   'num_bits': 4,",
+    "  num_gpu_blocks_override: 4096",
+    "data_parallel_hybrid_lb=False",
+]
+
+
+@pytest.mark.parametrize("line", SETTINGS)
+def test_what_is_set_before_a_start_is_no_failure_of_it(matcher: Matcher, line: str) -> None:
+    for rest in (HEALTHY_START, HEALTHY_START[:6]):
+        assert matcher.classify("\n".join([line, *rest]), whole_log=True, platform=None).benign
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "LAST_ERROR=CUDA_ERROR_OUT_OF_MEMORY",
+        "rc=137",
+        '  "exitCode": 137,',
+        '  "OOMKilled": true,',
+        "  readyReplicas: 0",
+        '  "tool_calls": [],',
+        "max_pending=4",
+        "ValueError: to allow this, set the variable VLLM_ALLOW_LONG_MAX_MODEL_LEN=1",
+        "(EngineCore pid=71) ERROR 05-06 07:08:09 [core.py:1] NVSHMEM_INIT=7",
+        'torch.OutOfMemoryError: CUDA out of memory. Set PYTORCH_ALLOC_CONF="expandable_segments:True"',
+    ],
+)
+def test_what_reports_stays(line: str) -> None:
+    assert without_arguments(line) == line
+
+
+def test_the_command_behind_its_variables_stays() -> None:
+    assert without_arguments("A_B=1 C_D='2 3' vllm serve lamp") == "vllm serve lamp"
