@@ -18,7 +18,7 @@ _STATISTICS = re.compile(
     r"(?:engine (?P<engine>\d{1,5}): )?avg prompt throughput: [\d.]{1,12} tokens/s, "
     r"avg generation throughput: (?P<tokens>\d{1,9}(?:\.\d{1,3})?) tokens/s, "
     r"(?P<requests>running: (?P<running>\d{1,6}) reqs, waiting: \d{1,6} reqs), "
-    r"(?:(?:preemptions: \d{1,9}|deferred: \d{1,6} reqs), ){0,2}gpu kv cache usage: (?P<cache>[\d.]{1,6})%"
+    r"(?:(?:preemptions: \d{1,9}|deferred: \d{1,6} reqs), ){0,2}gpu kv cache usage: (?P<cache>\d{1,3}(?:\.\d{1,3})?)%"
 )
 """vLLM's count of ten seconds: tokens, requests and their cache (v1/metrics/loggers.py)."""
 _STEADY = 1.0

@@ -3,7 +3,7 @@
 import re
 
 _EVIDENCE = (
-    r"(?!\w{0,60}(?:error|errno|fail|exit|code|status|signal|reason|result|message|oom|kill|restart|count|waiting|queue"
+    r"(?!\w{0,60}(?:error|errno|fail|exit|code|status|signal|reason|result|message|msg|text|oom|kill|restart|count|waiting|queue"
     r"|pending|running|usage|used|free|avail|xid|ecc|retry|retries|attempt|dead|alive|health|ready\b|replicas)|rc\b)"
 )
 """What holds one of these words may be a report, whatever its form."""

@@ -56,6 +56,7 @@ def test_one_count_without_a_token_is_a_hang_where_it_stops_an_answer_in_its_mid
     assert not is_hang(before, stands.replace("usage: 6.5%", "usage: 7.1%"))
     assert not is_hang(*(line.replace("usage: 6.5%", "usage: 0.0%") for line in (before, stands)))
     assert not is_hang(before.replace("Engine 000", "Engine 001"), stands)
+    assert not is_hang(*(line.replace("usage: 6.5%", "usage: 6.5.5%") for line in (before, stands)))
     assert not is_hang(before.replace("throughput: 5.9", "throughput: 0.1"), stands)
     assert not is_hang(before, answers.format(minute="02", n=2, w=0), stands)
     assert not is_hang(before, stands, answers.format(minute="03", n=1, w=0))
