@@ -32,14 +32,24 @@ Of an answer that a client prints, what it lacks may be what somebody complains 
 """
 
 
+_LAST = frozenset("0123456789le}],")
+"""How a pair ends: most lines end otherwise, and are not searched."""
+_FIRST = frozenset("$#+>ed")
+"""How assignments begin that begin with no name."""
+
+
 def is_setting(body: str) -> bool:
     """Whether a line, without what a collector writes before it, sets one name and does nothing else."""
-    return _DESCRIBED.fullmatch(body) is not None or _PAIR.fullmatch(body) is not None
+    if body[:1].isspace() and _DESCRIBED.fullmatch(body):
+        return True
+    return body.rstrip()[-1:] in _LAST and _PAIR.fullmatch(body) is not None
 
 
 def without_variables(line: str) -> str:
     """The line without the environment variables that it sets for a command, or for a container."""
     if "=" not in line or "_" not in line:
         return line
-    begins = _BEFORE_A_COMMAND.match(line)
-    return _OF_A_CONTAINER.sub("", line[begins.end() :] if begins else line)
+    first = line.lstrip()[:1]
+    begins = _BEFORE_A_COMMAND.match(line) if first.isupper() or first in _FIRST else None
+    line = line[begins.end() :] if begins else line
+    return _OF_A_CONTAINER.sub("", line) if " -e" in line or " --env" in line else line
