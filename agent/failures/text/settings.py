@@ -3,20 +3,21 @@
 import re
 
 _EVIDENCE = (
-    r"(?!\w{0,60}(?:error|errno|fail|exit|code|status|signal|reason|result|message|msg|text|oom|kill|restart|count|waiting|queue"
-    r"|pending|running|usage|used|free|avail|xid|ecc|retry|retries|attempt|dead|alive|health|ready\b|replicas)|rc\b)"
+    r"(?!\w{0,60}(?:error|errno|fail|exit|code|status|signal|reason|result|message|msg|text|oom|kill|restart|count"
+    r"|waiting|queue|pending|running|usage|used|free|avail|xid|ecc|retry|retries|attempt|dead|alive|health|ready\b"
+    r"|replicas)|rc\b)"
 )
 """What holds one of these words may be a report, whatever its form."""
-_VARIABLE = rf"(?i:{_EVIDENCE})[A-Z][A-Z0-9]{{0,30}}(?:_[A-Z0-9]{{1,40}}){{0,10}}"
-_ASSIGNED = rf"{_VARIABLE}=(?:\"[^\"]{{0,200}}\"|'[^']{{0,200}}'|[^\s\"']{{0,200}})"
+_FIRST_WORD = rf"(?i:{_EVIDENCE})[A-Z][A-Z0-9]{{0,30}}"
+_ASSIGNED = rf"{_FIRST_WORD}(?:_[A-Z0-9]{{1,40}}){{0,10}}=(?:\"[^\"]{{0,200}}\"|'[^']{{0,200}}'|[^\s\"']{{0,200}})"
 _BEFORE_A_COMMAND = re.compile(
     r"\s{0,40}(?:[$#+>]{1,3} |export |declare -x |ENV |[Ee]nv(?:ironment)?[:=] ?){0,2}"
     rf"(?:{_ASSIGNED}(?:\s+|$)){{1,60}}"
 )
 """Assignments that begin a line, as a shell traces them or a file of an environment holds them."""
 _OF_A_CONTAINER = re.compile(rf"\s(?:-e|--env)[ =]{_ASSIGNED}(?=\s|$)")
-_DESCRIBED = re.compile(rf"\s{{2,20}}{_VARIABLE}:\s{{1,20}}\S{{1,200}}\s*")
-"""A variable as ``kubectl describe`` and YAML write it."""
+_DESCRIBED = re.compile(rf"\s{{2,20}}{_FIRST_WORD}(?:_[A-Z0-9]{{1,40}}){{1,10}}:\s{{1,20}}\S{{1,200}}\s*")
+"""A variable as ``kubectl describe`` and YAML write it; one word alone, such as WARNING, may be a level."""
 _NOTHING = r"(?:null|None|\{\}|\[\])"
 _PLAIN = r"(?:[Tt]rue|[Ff]alse|-?\d[\d.e+-]{0,20})"
 _PAIR = re.compile(
@@ -28,10 +29,8 @@ _PAIR = re.compile(
 )
 """One key of a configuration that is printed over several lines, and a value that says nothing by itself.
 
-Of an answer that a client prints, what it lacks may be what somebody complains of.
+An answer that a client prints keeps these two keys: that it has no tool calls may be the complaint.
 """
-
-
 _LAST = frozenset("0123456789le}],")
 """How a pair ends: most lines end otherwise, and are not searched."""
 _FIRST = frozenset("$#+>ed")

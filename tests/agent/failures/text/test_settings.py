@@ -32,6 +32,8 @@ def test_what_is_set_before_a_start_is_no_failure_of_it(matcher: Matcher, line: 
     [
         "LAST_ERROR=CUDA_ERROR_OUT_OF_MEMORY",
         "rc=137",
+        "  FATAL: ENOSPC",
+        "  WARNING: SIGSEGV",
         'LEVEL=WARN MSG="CUDA out of memory"',
         '  "exitCode": 137,',
         '  "OOMKilled": true,',
