@@ -35,10 +35,10 @@ from agent.failures.text.tracebacks import end_of_traceback
 
 _Ends = Mapping[tuple[str, int] | None, Sequence[int]]
 
-NEVER = frozenset({FailureClass.GPU_HARDWARE_FAULT, FailureClass.HOST_OOM, FailureClass.ENGINE_DEAD})
+NEVER_OVER = frozenset({FailureClass.GPU_HARDWARE_FAULT, FailureClass.HOST_OOM, FailureClass.ENGINE_DEAD})
 """A broken card, a kill, a memory limit and a dead engine are not survived, whatever is served afterwards."""
 
-NOT_HANDLED = NEVER | {FailureClass.ILLEGAL_MEMORY_ACCESS}
+NOT_HANDLED = NEVER_OVER | {FailureClass.ILLEGAL_MEMORY_ACCESS}
 """No handler gets over these either: a CUDA error of a kernel stays with its process, and every later call fails."""
 
 PER_REQUEST = frozenset(
@@ -302,7 +302,7 @@ def _is_observed_probe(entry: Signature) -> bool:
 
 
 def _is_end(entry: Signature) -> bool:
-    return entry.role is not Role.HINT and entry.failure_class in NEVER and not entry.passing
+    return entry.role is not Role.HINT and entry.failure_class in NEVER_OVER and not entry.passing
 
 
 def _over(sighting: Sighting, timeline: Timeline, deaths: _Ends, queues: Queues | None) -> bool:
@@ -317,7 +317,7 @@ def _over(sighting: Sighting, timeline: Timeline, deaths: _Ends, queues: Queues 
     """
     entry = sighting.signature
     passing = entry.passing or entry.failure_class in PASSING
-    lasting = entry.role is Role.CONSEQUENCE or (entry.role is not Role.HINT and entry.failure_class in NEVER)
+    lasting = entry.role is Role.CONSEQUENCE or (entry.role is not Role.HINT and entry.failure_class in NEVER_OVER)
     lasting = lasting or (entry.role is Role.CAUSE and entry.precedence >= MACHINE_FROM)
     if lasting and not passing:
         return False

@@ -25,7 +25,7 @@ from agent.core.plan.lifecycle import ends_service, lifecycle_of
 from agent.core.planning.replacement import BESIDE_THE_TEMPLATE
 from agent.core.text.safe_text import shortened
 from agent.errors import DependencyFailed, InputRejected, PolicyRefused
-from agent.failures.recovered import NEVER
+from agent.failures.recovered import NEVER_OVER
 from agent.failures.signature import FailureClass
 from agent.ports.bus import Message, Topic
 from agent.ports.platform import NotDeployed
@@ -205,8 +205,8 @@ def _fails(context: StageContext, signal: Signal, retried: Collection[str]) -> b
     finding = context.rules.matcher.classify(signal.text, whole_log=False, platform=signal.platform)
     if meaning(signal, finding) is not Meaning.FAILURE:
         return False
-    told = {match.class_ for _, match in context.rules.matcher.troubles(signal.text.splitlines())}
-    return signal.end is not None or finding.class_ not in retried or not told.isdisjoint(NEVER)
+    reported = {match.class_ for _, match in context.rules.matcher.troubles(signal.text.splitlines())}
+    return signal.end is not None or finding.class_ not in retried or not reported.isdisjoint(NEVER_OVER)
 
 
 def _by_person(context: StageContext, incident: Incident, now: datetime) -> tuple[Measurement, ...]:

@@ -106,7 +106,7 @@ def _stopped_in_mid_answer(case: RuleInput) -> bool:
         return False
     above, _, below = case.text.partition(case.line)
     if any(count["engine"] == now["engine"] and count["running"] == "0" for count in _STATISTICS.finditer(below)):
-        return False  # whoever had asked gave up, and nothing held the request
+        return False  # the client gave up, and the engine let the request go
     before = [count for count in _STATISTICS.finditer(above) if count["engine"] == now["engine"]][-1:]
     steady = (count for count in before if float(count["tokens"]) >= _STEADY)
     return any(count["requests"] == now["requests"] and count["cache"] == now["cache"] for count in steady)

@@ -117,7 +117,7 @@ LINES = {
 }
 
 
-def said_by_the_new_one(up, text, after_s, said, **also):
+def verify_after(up, text, after_s, said, **also):
     now = up.now()
     at = now.verification.ready_at + timedelta(seconds=after_s)
     about = {"source": Source.APP_LOG, "service": SERVICE, "platform": "cloud_run"}
@@ -132,12 +132,12 @@ def said_by_the_new_one(up, text, after_s, said, **also):
 @pytest.mark.parametrize(("text", "after_s", "said", "verdict"), LINES.values(), ids=LINES)
 def test_what_was_tried_again_until_it_was_ready_does_not_undo_a_change(up, text, after_s, said, verdict):
     """Undoing a good change costs another start; a download that failed once says nothing against it."""
-    said_by_the_new_one(up, text, after_s, said)
+    verify_after(up, text, after_s, said)
     assert up.now().verification.verdict is verdict
 
 
 def test_what_the_incident_is_about_has_come_back_also_where_it_was_tried_again(up):
-    said_by_the_new_one(up, HUB, 0, {}, diagnosis=up.now().diagnosis.with_(class_="network_timeout"))
+    verify_after(up, HUB, 0, {}, diagnosis=up.now().diagnosis.with_(class_="network_timeout"))
     assert up.now().verification.verdict is Verdict.NOT_RECOVERED
 
 
