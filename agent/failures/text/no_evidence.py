@@ -43,8 +43,12 @@ _WITH_FLAGS = re.compile(
 """A command and its flags; a word behind the last flag, with more words behind it, may be said of the command."""
 _USAGE = re.compile(r"\s{2,60}(?:\[-{1,2}[A-Za-z][^\[\]]{0,400}\]\s?)+(?:\.{3})?\s*")
 """A line of the usage that argparse prints: options in brackets and nothing else."""
-_FLAG = re.compile(r"\s{1,60}-{1,2}[A-Za-z][\w.-]{1,80}(?:=\S{0,400})?\s*")
-"""One argument of a container, as ``kubectl describe`` lists them line by line."""
+_FLAG = re.compile(r"\s{0,60}-{1,2}[A-Za-z][\w.-]{1,80}(?:[= ]\S{0,400})?(?:\s+\\)?\s*")
+"""One argument: of a container, as ``kubectl describe`` lists them, or of a command shown line by line."""
+_STARTS = re.compile(
+    r"\s{0,20}(?:[$#+>]{1,3} )?(?:(?:exec|nohup) )?(?=(?:\S{0,80}/)?(?:vllm|python[\d.]{0,4}|sglang)\s)"
+)
+"""How a shell shows the command by which it starts a server."""
 _OF_JAVA = re.compile(r"(?<=\s)-XX:\S{1,120}")
 _SETTING = re.compile(
     r"\s{2,12}(?!(?:\w{0,40}_)?(?:err|errors?|msg|message|reason|source|details?|causes?|kind|description|context): )"
@@ -156,7 +160,9 @@ def without_arguments(line: str) -> str:
     if any(shown.fullmatch(body) for shown in (_SETTING, _USAGE, _FLAG)) or is_setting(body):
         return ""
     if (left := without_variables(body)) != body and not is_error_line(body):
-        return left
+        line = body = left
+    if " --" in body and (begins := _STARTS.match(body)) and _WITH_FLAGS.fullmatch(body[begins.end() :].rstrip(" \\&")):
+        return ""
     line = _OF_JAVA.sub("", line) if "-XX:" in line else line
     if _LISTS.search(line, 0, 400) is None or is_error_line(body_of(line)):
         return line

@@ -15,6 +15,12 @@ _BEFORE_A_COMMAND = re.compile(
     rf"(?:{_ASSIGNED}(?:\s+|$)){{1,60}}"
 )
 """Assignments that begin a line, as a shell traces them or a file of an environment holds them."""
+_ANNOUNCED = re.compile(
+    r"\s{0,40}(?:\[[\w .:-]{1,40}\]:? (?:[Ss]et(?:ting)? |[Uu]sing |[Ee]xport(?:ing)? )?"
+    r"|(?:Using|Setting|Export(?:ing|ed)) )"
+    rf"(?:{_ASSIGNED}(?:,? |$)){{1,60}}(?:set)?\s*"
+)
+"""Assignments that a script says it made, and nothing else in the line."""
 _OF_A_CONTAINER = re.compile(rf"\s(?:-e|--env)[ =]{_ASSIGNED}(?=\s|$)")
 _DESCRIBED = re.compile(rf"\s{{2,20}}{_FIRST_WORD}(?:_[A-Z0-9]{{1,40}}){{1,10}}:\s{{1,20}}\S{{1,200}}\s*")
 """A variable as ``kubectl describe`` and YAML write it; one word alone, such as WARNING, may be a level."""
@@ -35,6 +41,7 @@ _LAST = frozenset("0123456789le}],")
 """How a pair ends: most lines end otherwise, and are not searched."""
 _FIRST = frozenset("$#+>ed")
 """How assignments begin that begin with no name."""
+_ANNOUNCING = frozenset("USE")
 
 
 def is_setting(body: str) -> bool:
@@ -49,6 +56,8 @@ def without_variables(line: str) -> str:
     if "=" not in line or "_" not in line:
         return line
     first = line.lstrip()[:1]
+    if (first == "[" or first in _ANNOUNCING) and _ANNOUNCED.fullmatch(line):
+        return ""
     begins = _BEFORE_A_COMMAND.match(line) if first.isupper() or first in _FIRST else None
     line = line[begins.end() :] if begins else line
     return _OF_A_CONTAINER.sub("", line) if " -e" in line or " --env" in line else line

@@ -18,6 +18,14 @@ SETTINGS = [
     "(WorkerDict pid=71)   'num_bits': 4,",
     "  num_gpu_blocks_override: 4096",
     "data_parallel_hybrid_lb=False",
+    "[launcher] VLLM_ENGINE_READY_TIMEOUT_S=3600 set",
+    "[entrypoint]: setting VLLM_ALLOW_LONG_MAX_MODEL_LEN=1",
+    "Using VLLM_ENGINE_READY_TIMEOUT_S=3600 NVSHMEM_DISABLE_CUDA_VMM=1",
+    "--cpu-distributed-timeout-seconds 100",
+    "  --distributed-timeout-seconds 1800 \\",
+    "$ vllm serve example/lamp --distributed-timeout-seconds 1800",
+    "+ exec python3 -m vllm.entrypoints.openai.api_server --model example/lamp --shutdown-timeout 30 &",
+    "NCCL_DEBUG=INFO /opt/bin/vllm serve example/lamp --dp-supervisor-probe-failures 3 \\",
 ]
 
 
@@ -42,6 +50,11 @@ def test_what_is_set_before_a_start_is_no_failure_of_it(matcher: Matcher, line: 
         "max_pending=4",
         "ValueError: to allow this, set the variable VLLM_ALLOW_LONG_MAX_MODEL_LEN=1",
         "(EngineCore pid=71) ERROR 05-06 07:08:09 [core.py:1] NVSHMEM_INIT=7",
+        "Using VLLM_ENGINE_READY_TIMEOUT_S=3600 did not help: the engine died",
+        "[api_server] ERROR_CODE=7",
+        "[rank0]: To allow this, use VLLM_ALLOW_LONG_MAX_MODEL_LEN=1",
+        "vllm serve example/lamp --lamp-width 3 failed with exit code 1",
+        "--lamp-width was refused: unknown flag",
         'torch.OutOfMemoryError: CUDA out of memory. Set PYTORCH_ALLOC_CONF="expandable_segments:True"',
     ],
 )
