@@ -22,6 +22,12 @@ from agent.failures.text.subjects import Subject, names_server, subject_of
 from agent.failures.text.tracebacks import end_of_traceback
 from agent.failures.text.words import StatusWords
 
+ALL_PROMPTS = "Processed prompts: 100%"
+"""What vLLM's ``LLM.generate`` shows last: a program that ends below it, without a server, has done its work."""
+
+_MANY_WAITS = 6
+"""A minute of vLLM's, which says every ten seconds for what it waits."""
+
 SETTLED_FROM = 60
 """Harmless entries of this precedence and more say whose trouble a line is (agent/catalogue/failures/ranks.toml)."""
 
@@ -79,6 +85,7 @@ def harmless(
     scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
     survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
     notes = only_info(lines) and (timeline.is_progress or _notes_work(lines, sightings, words))
+    notes = notes and not _waits_alone(lines)
     calm = (scary or timeline.is_progress) and all(is_calmed(lines, index, timeline) for index in loud)
     goes_on = not (notes or calm or loud or survived or timeline.is_progress) and reports_up(lines, words)
     if not (notes or calm or goes_on):
@@ -125,6 +132,13 @@ def _notes_work(lines: Sequence[str], sightings: Sequence[Sighting], words: Stat
         at in known or _is_no_news(body_of(lines[at])) or _is_work(last_entry(lines[: at + 1]), words)
         for at in last.values()
     )
+
+
+def _waits_alone(lines: Sequence[str]) -> bool:
+    """Whether a text says over and over that something waits, and nothing else: it may load, or stand still."""
+    said = [line for line in lines if line.strip()]
+    waits = sum("Waiting for " in line for line in said)
+    return waits >= _MANY_WAITS and waits >= len(said) - 1
 
 
 def _is_work(entry: Sequence[str], words: StatusWords) -> bool:
@@ -180,7 +194,7 @@ def ends_dead(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Tim
         stops = any(s.signature.phase is Phase.STOPPING for s in sightings)
         asked = Asked(sightings, lines, timeline)
         return not stops and any(_is_of_a_server(line) and not asked.may_be_for(at) for at, line in enumerate(lines))
-    if timeline.last_phase not in {*UP, *STARTING} or timeline.ended_after_last_mark:
+    if timeline.last_phase not in {*UP, *STARTING} or timeline.ended_after_last_mark or ALL_PROMPTS in lines[last]:
         return False
     return any(_is_servers_end(lines, at, timeline) for at in range(max(last, 0), len(lines)))
 

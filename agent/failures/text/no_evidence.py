@@ -31,7 +31,7 @@ DUMP = "[dump_input.py:"
 
 _SETTINGS = re.compile(
     r"(?:^|[\s:=])(?:Namespace\(|non-default args: \{|args: \['-|(?:(?:Async)?Engine|Server)Args\("
-    r"|engine \(v[^)]{1,60}\) with config: )"
+    r"|engine \(v[^)]{1,60}\) with config: |server_args: \{)"
 )
 _LISTS = re.compile(r"Namespace\(|args|Args\(|with config: |[Cc]ommand|[Cc]md")
 _COMMAND = re.compile(r"(?:^|[\s:=(,])(?:[Cc]ommand|[Cc]md)[:=] ?(?=\S{0,80}(?:python|vllm|sglang)\S{0,9} )")
@@ -161,7 +161,7 @@ def without_arguments(line: str) -> str:
         return ""
     if (left := without_variables(body)) != body and not is_error_line(body):
         line = body = left
-    if " --" in body and (begins := _STARTS.match(body)) and _WITH_FLAGS.fullmatch(body[begins.end() :].rstrip(" \\&")):
+    if _shows_a_command(body):
         return ""
     line = _OF_JAVA.sub("", line) if "-XX:" in line else line
     if _LISTS.search(line, 0, 400) is None or is_error_line(body_of(line)):
@@ -171,6 +171,12 @@ def without_arguments(line: str) -> str:
     command = _COMMAND.search(line, 0, 400)
     listed = _WITH_FLAGS.match(line, command.end()) if command else None
     return line[: listed.start()] + line[listed.end() :] if listed else line
+
+
+def _shows_a_command(body: str) -> bool:
+    """Whether a line is the command that starts a server, with its flags, and no word of what came of it."""
+    begins = _STARTS.match(body) if " --" in body and "rror" not in body else None
+    return begins is not None and _WITH_FLAGS.fullmatch(body[begins.end() :].rstrip(" \\&")) is not None
 
 
 def says_it_passed(line: str) -> bool:

@@ -8,6 +8,7 @@ _EVIDENCE = (
     r"|replicas)|rc\b)"
 )
 """What holds one of these words may be a report, whatever its form."""
+_EVIDENCE_OF_WORDS = _EVIDENCE.replace(r"\w{0,60}", r"[\w ]{0,60}")
 _FIRST_WORD = rf"(?i:{_EVIDENCE})[A-Z][A-Z0-9]{{0,30}}"
 _ASSIGNED = rf"{_FIRST_WORD}(?:_[A-Z0-9]{{1,40}}){{0,10}}=(?:\"[^\"]{{0,200}}\"|'[^']{{0,200}}'|[^\s\"']{{0,200}})"
 _BEFORE_A_COMMAND = re.compile(
@@ -31,6 +32,7 @@ _PAIR = re.compile(
     rf"[\"'](?!tool_calls|reasoning_content)[A-Za-z_][\w.-]{{1,60}}[\"']: ?{_NOTHING}"
     rf"|[\"'](?i:{_EVIDENCE})[A-Za-z_][\w.-]{{1,60}}[\"']: ?{_PLAIN}"
     rf"|(?i:{_EVIDENCE})[a-z][a-z0-9]{{0,30}}(?:_[a-z0-9]{{1,40}}){{1,10}}(?:: ?| ?= ?)(?:{_NOTHING}|{_PLAIN})"
+    rf"|(?i:{_EVIDENCE_OF_WORDS})[A-Z][a-z]{{1,30}}(?: [A-Z][a-z]{{1,30}}){{1,4}}: {_PLAIN}"
     r"),?\s*"
 )
 """One key of a configuration that is printed over several lines, and a value that says nothing by itself.

@@ -1,5 +1,6 @@
 """Where the traceback that a line announces or belongs to ends, and whether a text ends within one."""
 
+import re
 from collections.abc import Collection, Sequence
 
 from agent.failures.signature import Phase
@@ -8,6 +9,7 @@ from agent.failures.text.no_evidence import FRAME, MOST_FRAME_LINES, MOST_TRACEB
 from agent.failures.text.phases import Timeline
 from agent.failures.text.streams import body_of, server_of
 
+_AT_EXIT = re.compile(r'/weakref\.py", line \d{1,5}, in _exitfunc\b')
 _LAST_FRAME_WITHIN = 4
 """Lines below a frame that may still be its own: the source as it stands there, and what points at a part of it."""
 
@@ -47,7 +49,14 @@ def heads_traceback_of(lines: Sequence[str], index: int, ends: Collection[int], 
 
 
 def ends_in_traceback(lines: Sequence[str]) -> bool:
-    """Whether the last lines are frames of a traceback: what was raised is not in the text."""
+    """Whether the last lines are frames of a traceback: what was raised is not in the text.
+
+    What Python calls when a program ends (``weakref._exitfunc``) comes after all that the program did.
+    """
     said = [line for line in lines[-2 * _LAST_FRAME_WITHIN :] if line.strip()][-_LAST_FRAME_WITHIN:]
     frames = [at for at, line in enumerate(said) if FRAME.search(line)]
-    return bool(frames) and all(map(goes_on_above, said[frames[-1] :]))
+    if not frames or not all(map(goes_on_above, said[frames[-1] :])):
+        return False
+    last = lines[-MOST_FRAME_LINES:]
+    heads = [at for at, line in enumerate(last[:-1]) if TRACEBACK in line]
+    return not (heads and _AT_EXIT.search(last[heads[-1] + 1]))

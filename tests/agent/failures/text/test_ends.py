@@ -94,6 +94,16 @@ def test_what_python_cleans_up_at_its_end_ends_the_server_unless_it_was_stopped(
     assert not is_benign(matcher, [*HEALTHY_START, LEAKED])
     assert is_benign(matcher, [*HEALTHY_START, "INFO:     Shutting down", LEAKED])
     assert is_benign(matcher, [*HEALTHY_START, LEAKED, *TOKENS])
+    assert is_benign(matcher, [*HEALTHY_START, "srun: interrupt (one more within 1 sec to abort)", LEAKED])
+
+
+def test_a_program_that_ends_below_a_full_count_of_its_prompts_has_done_its_work(matcher: Matcher) -> None:
+    """It has no server: the same end of half the prompts, or with a fault, is none."""
+    start = [*BANNER, *ENGINE]
+    bars = [f"Processed prompts: {share:3}%|##| {share}/100 [03:03<00:00,  1.08s/it]" for share in (47, 100)]
+    assert is_benign(matcher, [*start, *bars, LEAKED])
+    assert not is_benign(matcher, [*start, bars[0], LEAKED])
+    assert not is_benign(matcher, [*start, *bars, "Exited with exit code 134", LEAKED])
 
 
 @pytest.mark.parametrize("end", ENDS)

@@ -135,6 +135,17 @@ def test_source_that_raises_is_no_failure_whoever_wrote_it() -> None:
         ("failed: 0, refused: 0", False),
         ("failed: 0, 12 refused", True),
         ("ERROR lamp: lamps failed: 0, errors: 12 of 12 lost", True),
+        (
+            "[rank3]:W0228 23:13:36.722000 7 site-packages/torch/_dynamo/lamp.py:8] last reason: KeyError on lamp[15]",
+            False,
+        ),
+        (
+            "[rank3]:E0228 23:13:36.722000 7 site-packages/torch/_dynamo/lamp.py:8] last reason: KeyError on lamp[15]",
+            True,
+        ),
+        ("Timeout set to: 10800 seconds", False),
+        ("options ndots:5 timeout:2", False),
+        ("Timeout: lamp 3 did not answer", True),
         ("CRITICAL lamp: lamp 3 vanished; errors: 0", True),
         ('level=error msg="lamp 3 vanished" errors: 0', True),
         ("lamp[123]: error: it is dark", True),

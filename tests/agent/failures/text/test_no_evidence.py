@@ -35,6 +35,7 @@ TOKENS = '(APIServer pid=1) INFO:     10.0.0.1:5 - "POST /v1/completions HTTP/1.
     [
         ("Namespace(", "model='lamp', num_gpu_blocks_override=None, swap_space=4)", ""),
         ("INFO 05-06 07:08:09 api_server.py:9] args: Namespace(", "model='lamp', quantization=None)", ""),
+        ("[02-20 17:55:34] server_args: {", '"lamp": null, "dist_timeout": 3600, "log_level": "error"}', ""),
         ("(APIServer pid=1) INFO [utils.py:2] non-default args: {", "'num_gpu_blocks_override': 9}", ""),
         ("INFO Initializing a V1 LLM engine (v0.32.0) with config: ", "model='lamp', load_format=auto", ""),
         ("Starting: command=", "python3 -m lamp.launch --say 'CUDA out of memory' --dark", ""),

@@ -2,8 +2,10 @@
 
 import pytest
 
+from agent.failures.match.matcher import Matcher
 from agent.failures.text.entry_text import log_lines
 from agent.failures.text.notes import is_mild_of_vllm, last_entry, notes_of, only_info
+from tests.agent.failures.log_changes import BANNER, ENGINE
 
 RECORD = '{"level":"info","msg":"the lamp is lit","ts":1}'
 
@@ -31,3 +33,13 @@ def test_a_note_of_vllm_has_its_date_and_its_place() -> None:
     assert is_mild_of_vllm("(APIServer pid=1) INFO 05-06 07:08:09 [lamp.py:3] lit")
     assert not is_mild_of_vllm("(APIServer pid=1) ERROR 05-06 07:08:09 [lamp.py:3] dark")
     assert not is_mild_of_vllm("INFO lit")
+
+
+def test_many_waits_and_nothing_else_are_no_proof_that_all_is_well(matcher: Matcher) -> None:
+    """A start that loads may say nothing else for a minute, and neither may one that stands still."""
+    waits = [
+        f"(APIServer pid=1) DEBUG 05-06 07:08:{second:02} [utils.py:7] Waiting for 1 local, 0 remote core engine proc(s) to start."
+        for second in range(0, 60, 10)
+    ]
+    for lines, class_ in ((waits, "unknown"), (waits[:3], "benign"), ([*BANNER, *ENGINE, *waits], "benign")):
+        assert matcher.classify("\n".join(lines), whole_log=True, platform=None).class_ == class_

@@ -40,3 +40,14 @@ def test_a_start_that_ends_within_frames_is_not_harmless(matcher: Matcher, cut: 
     assert matcher.classify("\n".join(log[:4]), whole_log=True, platform=None).benign
     assert not ends_in_traceback([*log, "LampError: it is out"])
     assert not ends_in_traceback(log[:4])
+
+
+def test_what_python_calls_when_a_stopped_server_ends_leaves_it_harmless(matcher: Matcher) -> None:
+    """PyTorch forgets its libraries there, and stumbles; the same within another call leaves it open."""
+    head = "Traceback (most recent call last):"
+    for first, known in (('  File "/usr/lib/python3.12/weakref.py", line 7, in _exitfunc', True), (FRAMES[0], False)):
+        asked = "INFO 05-06 07:09:09 [launcher.py:9] [shutdown] API server: shutdown triggered"
+        below = [f"(APIServer pid=7) {line}" for line in (asked, *STOPS, head, first, "    f()", *FRAMES)]
+        log = [*HEALTHY_START, *TOKENS, *below]
+        assert ends_in_traceback(log) is not known
+        assert matcher.classify("\n".join(log), whole_log=True, platform=None).benign is known

@@ -31,6 +31,8 @@ def test_every_kind_has_words_and_no_phrase_stands_twice_in_a_kind(catalogue: Fa
         ("| <5xx>", "| 503 |", "| 5031"),
         ("<request> <ok>", "GET /lamps 201", "get /lamps 201"),
         ("ready<end>", "lamp is ready.", "ready or not"),
+        ("0 workers", "0 workers left, of 9", "10.0 workers"),
+        ("0 workers", "lamp: 0 workers", "10 workers"),
         ("reached <*> limit", "reached its own limit", "limit reached"),
     ],
 )
@@ -58,6 +60,7 @@ def test_words_are_found_where_they_are_written_as_one(words: StatusWords) -> No
     assert words.down_at("lamp-2 NOT_READY") is not None
     assert words.down_at("NOT_READY: 2") is None
     assert list(words.may_be_down(["lamp is lit", "lamp-2 NOT_READY"])) == [1]
+    assert list(words.may_be_down(["lamp is lit", "0 workers"])) == [1]
 
 
 def test_half_a_character_is_survived(words: StatusWords) -> None:
