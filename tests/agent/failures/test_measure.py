@@ -53,7 +53,7 @@ def test_a_full_stop_ends_the_sentence_not_the_value() -> None:
 )
 def test_a_port_is_read_where_ports_stand_and_nowhere_else(matcher: Matcher, text: str, port: int | None) -> None:
     found = matcher.classify(text, whole_log=True, platform=None)
-    assert (found.signature, found.fields.get("port")) == ("address_in_use", port)
+    assert (found.class_, found.fields.get("port")) == ("port_not_listening", port)
 
 
 def test_a_frame_of_a_traceback_is_no_path_that_a_failure_is_about() -> None:
