@@ -23,10 +23,10 @@ from agent.failures.text.tracebacks import end_of_traceback
 from agent.failures.text.words import StatusWords
 
 ALL_PROMPTS = "Processed prompts: 100%"
-"""What vLLM's ``LLM.generate`` shows last: a program that ends below it, without a server, has done its work."""
+"""What vLLM's ``LLM.generate`` shows last: a program without a server that ends below it has done its work."""
 
-_MANY_WAITS = 6
-"""A minute of vLLM's, which says every ten seconds for what it waits."""
+_MANY_WAITS, _NEARLY_ALL = 6, 0.9
+"""vLLM logs every ten seconds for what it waits: six lines are a minute."""
 
 SETTLED_FROM = 60
 """Harmless entries of this precedence and more say whose trouble a line is (agent/catalogue/failures/ranks.toml)."""
@@ -138,7 +138,7 @@ def _waits_alone(lines: Sequence[str]) -> bool:
     """Whether a text says over and over that something waits, and nothing else: it may load, or stand still."""
     said = [line for line in lines if line.strip()]
     waits = sum("Waiting for " in line for line in said)
-    return waits >= _MANY_WAITS and waits >= len(said) - 1
+    return waits >= _MANY_WAITS and waits >= _NEARLY_ALL * len(said)
 
 
 def _is_work(entry: Sequence[str], words: StatusWords) -> bool:
@@ -194,9 +194,12 @@ def ends_dead(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Tim
         stops = any(s.signature.phase is Phase.STOPPING for s in sightings)
         asked = Asked(sightings, lines, timeline)
         return not stops and any(_is_of_a_server(line) and not asked.may_be_for(at) for at, line in enumerate(lines))
-    if timeline.last_phase not in {*UP, *STARTING} or timeline.ended_after_last_mark or ALL_PROMPTS in lines[last]:
+    if timeline.last_phase not in {*UP, *STARTING} or timeline.ended_after_last_mark:
         return False
-    return any(_is_servers_end(lines, at, timeline) for at in range(max(last, 0), len(lines)))
+    serves = any("Application startup complete" in line for line in lines)
+    done = {server for server, at in works.items() if not serves and ALL_PROMPTS in lines[at]}
+    ends = (at for at in range(max(last, 0), len(lines)) if _is_servers_end(lines, at, timeline))
+    return any(timeline.server(at) not in done for at in ends)
 
 
 def _is_of_a_server(line: str) -> bool:

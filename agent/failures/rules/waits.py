@@ -12,8 +12,11 @@ _STEP_OF_A_START = re.compile(
 )
 """What a start prints when it begins, and when what its workers had waited for is done."""
 _SLOW_STEPS = ("torch.compile takes", "compiling a graph", "loading safetensors", "capturing cuda graph")
-_MOVES = ("[autotuner]: tuning", "[aiter] ", "init engine (profile")
-"""FlashInfer and AITER, which measure and build kernels for minutes; an engine that has done all that took so long."""
+_MOVES = ("[autotuner]: tuning", "start build [module_", "finish build [module_", "init engine (profile")
+"""FlashInfer, which measures kernels for minutes; AITER, which builds them; an engine that has done all of that.
+
+A worker that waits for the lock of another's build says nothing of it: the lock may be stale.
+"""
 _STATISTICS = re.compile(
     r"(?:engine (?P<engine>\d{1,5}): )?avg prompt throughput: [\d.]{1,12} tokens/s, "
     r"avg generation throughput: (?P<tokens>\d{1,9}(?:\.\d{1,3})?) tokens/s, "

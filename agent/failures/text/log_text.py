@@ -37,11 +37,12 @@ _NONE = re.compile(
 )
 """A count of failures that is none; ``0 of 2`` counts what came through, ``invalid rank: 0`` names one."""
 _AVOIDED = re.compile(
-    r"#failure=\d|\b[Tt]imeout(?:[=:] ?\d| (?:is )?set to\b)"
+    r"#failure=\d|\btimeout=\d"
+    r"|\b[Tt]imeout(?:[=:] ?| (?:is )?set to:? ?)\d[\d.]{0,20} ?(?:ms|s|sec|seconds|min|minutes)?\s{0,9}$"
     r"|\b(?:avoids?|avoiding|prevents?|preventing)(?: \w{1,20}){0,4} (?:failures?|errors?|crash\w{0,4})\b"
 )
 _QUIET = re.compile(
-    r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|(?:^|^\[rank\d{1,4}\]:)[IWD]\d{4} "
+    r"\b(?:INFO|DEBUG|TRACE|WARNING|WARN|[Ii]gnor(?:e|ed|ing))\b|^[IWD]\d{4} "
     r"|(?:User|Future|Deprecation)Warning"
     r"|\.py:\d{1,7}: (?:\w{1,40}Warning|DeprecationError): |\blevel=warn"
 )

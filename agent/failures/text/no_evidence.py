@@ -11,6 +11,9 @@ from agent.failures.text.streams import RECENT_LINES, body_of, server_of
 MOST_FRAME_LINES = 80
 """A traceback under a warning is read back no further than this."""
 
+MOST_WORDS = 400
+"""A command of more words is read no further."""
+
 MOST_TRACEBACK_LINES = 400
 """Imports of imports are the longest tracebacks, and newer Pythons quote each call over several lines."""
 
@@ -43,12 +46,18 @@ _WITH_FLAGS = re.compile(
 """A command and its flags; a word behind the last flag, with more words behind it, may be said of the command."""
 _USAGE = re.compile(r"\s{2,60}(?:\[-{1,2}[A-Za-z][^\[\]]{0,400}\]\s?)+(?:\.{3})?\s*")
 """A line of the usage that argparse prints: options in brackets and nothing else."""
-_FLAG = re.compile(r"\s{0,60}-{1,2}[A-Za-z][\w.-]{1,80}(?:[= ]\S{0,400})?(?:\s+\\)?\s*")
-"""One argument: of a container, as ``kubectl describe`` lists them, or of a command shown line by line."""
-_STARTS = re.compile(
-    r"\s{0,20}(?:[$#+>]{1,3} )?(?:(?:exec|nohup) )?(?=(?:\S{0,80}/)?(?:vllm|python[\d.]{0,4}|sglang)\s)"
+_FLAG = re.compile(
+    r"(?:\s{1,60}-{1,2}[A-Za-z][\w.-]{1,80}|--[a-z][a-z0-9-]{1,80})(?:[= ](?P<value>\S{0,400}))?(?:\s+\\)?\s*"
 )
-"""How a shell shows the command by which it starts a server."""
+"""One argument: of a container, as ``kubectl describe`` lists them, or of a command shown line by line."""
+_PROMPT = re.compile(r"\s{0,20}(?:[$#+>]{1,3} )?(?:(?:exec|nohup) )?")
+_SERVES = frozenset({"serve", "bench", "run-batch", "chat", "complete"})
+_PROGRAM = re.compile(r"(?:\S{0,80}/)?(?P<name>vllm|sglang|python[\d.]{0,4})")
+_SAYS_MORE = re.compile(
+    r"oom|kill|exit|fail|error|crash|died|dead|abort|refus|signal|denied|invalid|unsupported|unknown|unrecog|not\b|no\b",
+    re.IGNORECASE,
+)
+"""Words of a line that does more than show a command or a flag."""
 _OF_JAVA = re.compile(r"(?<=\s)-XX:\S{1,120}")
 _SETTING = re.compile(
     r"\s{2,12}(?!(?:\w{0,40}_)?(?:err|errors?|msg|message|reason|source|details?|causes?|kind|description|context): )"
@@ -157,7 +166,7 @@ def _is_broken_assertion(lines: Sequence[str], index: int) -> bool:
 def without_arguments(line: str) -> str:
     """The line without the settings, or the flags of a command, that it lists; an error keeps what it lists."""
     body = body_of(line)
-    if any(shown.fullmatch(body) for shown in (_SETTING, _USAGE, _FLAG)) or is_setting(body):
+    if any(shown.fullmatch(body) for shown in (_SETTING, _USAGE)) or _is_argument(body) or is_setting(body):
         return ""
     if (left := without_variables(body)) != body and not is_error_line(body):
         line = body = left
@@ -175,8 +184,20 @@ def without_arguments(line: str) -> str:
 
 def _shows_a_command(body: str) -> bool:
     """Whether a line is the command that starts a server, with its flags, and no word of what came of it."""
-    begins = _STARTS.match(body) if " --" in body and "rror" not in body else None
-    return begins is not None and _WITH_FLAGS.fullmatch(body[begins.end() :].rstrip(" \\&")) is not None
+    if " --" not in body:
+        return False
+    words = body[_PROMPT.match(body).end() :].split(maxsplit=MOST_WORDS)  # type: ignore[union-attr]
+    program = _PROGRAM.fullmatch(words[0]) if len(words) > 2 else None
+    if program is None:
+        return False
+    serves = words[1] in _SERVES if program["name"] == "vllm" else words[1] == "-m" or words[1].endswith(".py")
+    return serves and not any(_SAYS_MORE.search(word) for word in words[2:] if not word.startswith("--"))
+
+
+def _is_argument(body: str) -> bool:
+    """Whether a line is one flag, with its value where it has one, that tells of no failure."""
+    found = _FLAG.fullmatch(body)
+    return found is not None and not _SAYS_MORE.search(found["value"] or "")
 
 
 def says_it_passed(line: str) -> bool:

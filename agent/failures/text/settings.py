@@ -5,10 +5,9 @@ import re
 _EVIDENCE = (
     r"(?!\w{0,60}(?:error|errno|fail|exit|code|status|signal|reason|result|message|msg|text|oom|kill|restart|count"
     r"|waiting|queue|pending|running|usage|used|free|avail|xid|ecc|retry|retries|attempt|dead|alive|health|ready\b"
-    r"|replicas)|rc\b)"
+    r"|replicas|state|phase|condition)|rc\b)"
 )
 """What holds one of these words may be a report, whatever its form."""
-_EVIDENCE_OF_WORDS = _EVIDENCE.replace(r"\w{0,60}", r"[\w ]{0,60}")
 _FIRST_WORD = rf"(?i:{_EVIDENCE})[A-Z][A-Z0-9]{{0,30}}"
 _ASSIGNED = rf"{_FIRST_WORD}(?:_[A-Z0-9]{{1,40}}){{0,10}}=(?:\"[^\"]{{0,200}}\"|'[^']{{0,200}}'|[^\s\"']{{0,200}})"
 _BEFORE_A_COMMAND = re.compile(
@@ -19,9 +18,10 @@ _BEFORE_A_COMMAND = re.compile(
 _ANNOUNCED = re.compile(
     r"\s{0,40}(?:\[[\w .:-]{1,40}\]:? (?:[Ss]et(?:ting)? |[Uu]sing |[Ee]xport(?:ing)? )?"
     r"|(?:Using|Setting|Export(?:ing|ed)) )"
-    rf"(?:{_ASSIGNED}(?:,? |$)){{1,60}}(?:set)?\s*"
+    rf"(?:{_FIRST_WORD}(?:_[A-Z0-9]{{1,40}}){{1,10}}=(?:-?\d[\d.]{{0,20}}|[Tt]rue|[Ff]alse|/[\w./-]{{1,200}})(?:\s+|$)){{1,60}}+"
+    r"(?:set)?\s*"
 )
-"""Assignments that a script says it made, and nothing else in the line."""
+"""Assignments that a script says it made: of a number, a switch or a path, which tell of no failure."""
 _OF_A_CONTAINER = re.compile(rf"\s(?:-e|--env)[ =]{_ASSIGNED}(?=\s|$)")
 _DESCRIBED = re.compile(rf"\s{{2,20}}{_FIRST_WORD}(?:_[A-Z0-9]{{1,40}}){{1,10}}:\s{{1,20}}\S{{1,200}}\s*")
 """A variable as ``kubectl describe`` and YAML write it; one word alone, such as WARNING, may be a level."""
@@ -32,7 +32,7 @@ _PAIR = re.compile(
     rf"[\"'](?!tool_calls|reasoning_content)[A-Za-z_][\w.-]{{1,60}}[\"']: ?{_NOTHING}"
     rf"|[\"'](?i:{_EVIDENCE})[A-Za-z_][\w.-]{{1,60}}[\"']: ?{_PLAIN}"
     rf"|(?i:{_EVIDENCE})[a-z][a-z0-9]{{0,30}}(?:_[a-z0-9]{{1,40}}){{1,10}}(?:: ?| ?= ?)(?:{_NOTHING}|{_PLAIN})"
-    rf"|(?i:{_EVIDENCE_OF_WORDS})[A-Z][a-z]{{1,30}}(?: [A-Z][a-z]{{1,30}}){{1,4}}: {_PLAIN}"
+    r"|(?:[A-Z][a-z]{1,30} ){1,4}(?:Timeout|Interval|Limit|Size|Port): -?\d[\d.]{0,20}"
     r"),?\s*"
 )
 """One key of a configuration that is printed over several lines, and a value that says nothing by itself.

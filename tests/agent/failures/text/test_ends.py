@@ -94,7 +94,9 @@ def test_what_python_cleans_up_at_its_end_ends_the_server_unless_it_was_stopped(
     assert not is_benign(matcher, [*HEALTHY_START, LEAKED])
     assert is_benign(matcher, [*HEALTHY_START, "INFO:     Shutting down", LEAKED])
     assert is_benign(matcher, [*HEALTHY_START, LEAKED, *TOKENS])
-    assert is_benign(matcher, [*HEALTHY_START, "srun: interrupt (one more within 1 sec to abort)", LEAKED])
+    interrupt = "srun: interrupt (one more within 1 sec to abort)"
+    assert is_benign(matcher, [*HEALTHY_START, interrupt, "INFO:     Shutting down", LEAKED])
+    assert not is_benign(matcher, [*BANNER, interrupt, LEAKED])
 
 
 def test_a_program_that_ends_below_a_full_count_of_its_prompts_has_done_its_work(matcher: Matcher) -> None:
@@ -103,6 +105,9 @@ def test_a_program_that_ends_below_a_full_count_of_its_prompts_has_done_its_work
     bars = [f"Processed prompts: {share:3}%|##| {share}/100 [03:03<00:00,  1.08s/it]" for share in (47, 100)]
     assert is_benign(matcher, [*start, *bars, LEAKED])
     assert not is_benign(matcher, [*start, bars[0], LEAKED])
+    assert not is_benign(matcher, [*HEALTHY_START, *bars, LEAKED])
+    two = [*(f"web-2  | {line}" for line in HEALTHY_START), *(f"web-1  | {line}" for line in [*start, *bars])]
+    assert not is_benign(matcher, [*two, f"web-2  | {LEAKED}"])
     assert not is_benign(matcher, [*start, *bars, "Exited with exit code 134", LEAKED])
 
 

@@ -41,5 +41,11 @@ def test_many_waits_and_nothing_else_are_no_proof_that_all_is_well(matcher: Matc
         f"(APIServer pid=1) DEBUG 05-06 07:08:{second:02} [utils.py:7] Waiting for 1 local, 0 remote core engine proc(s) to start."
         for second in range(0, 60, 10)
     ]
-    for lines, class_ in ((waits, "unknown"), (waits[:3], "benign"), ([*BANNER, *ENGINE, *waits], "benign")):
+    note = "(APIServer pid=1) INFO 05-06 07:08:59 [utils.py:7] Using max model len 8192"
+    for lines, class_ in (
+        (waits, "unknown"),
+        ([note, *waits * 5, note], "unknown"),
+        (waits[:3], "benign"),
+        ([*BANNER, *ENGINE, *waits], "benign"),
+    ):
         assert matcher.classify("\n".join(lines), whole_log=True, platform=None).class_ == class_

@@ -1,5 +1,7 @@
 """A name that is set is no failure, whatever words it holds; what reports a number or an end is."""
 
+import time
+
 import pytest
 
 from agent.failures.match.matcher import Matcher
@@ -22,6 +24,8 @@ SETTINGS = [
     "[launcher] VLLM_ENGINE_READY_TIMEOUT_S=3600 set",
     "[entrypoint]: setting VLLM_ALLOW_LONG_MAX_MODEL_LEN=1",
     "Using VLLM_ENGINE_READY_TIMEOUT_S=3600 NVSHMEM_DISABLE_CUDA_VMM=1",
+    "Exporting VLLM_ENGINE_READY_TIMEOUT_S=3600",
+    "nohup python3 -m sglang.launch_server --watchdog-timeout 300",
     "--cpu-distributed-timeout-seconds 100",
     "  --distributed-timeout-seconds 1800 \\",
     "$ vllm serve example/lamp --distributed-timeout-seconds 1800",
@@ -58,6 +62,20 @@ def test_what_is_set_before_a_start_is_no_failure_of_it(matcher: Matcher, line: 
         "[rank0]: To allow this, use VLLM_ALLOW_LONG_MAX_MODEL_LEN=1",
         "vllm serve example/lamp --lamp-width 3 failed with exit code 1",
         "vllm serve: error: --lamp-width",
+        "vllm was OOMKilled with --gpu-memory-utilization 0.95",
+        "python3 server.py was OOMKilled --enforce-eager",
+        "vllm serve m --enforce-eager (OOMKilled)",
+        "vllm serve m --enforce-eager Killed",
+        "-OOMKilled 137",
+        "--OOMKilled",
+        "--kv-cache-dtype unsupported",
+        "Pod Restart Count: 7",
+        "Connections Reset: 5",
+        "Gpus Not Found: 2",
+        "[systemd] ACTIVE_STATE=failed",
+        "[launcher] CUDA_LAMP=OutOfMemoryError",
+        "Using LAST_LAMP=crashed",
+        "Exporting LAMP_TRIES=3 failed",
         "--lamp-width was refused: unknown flag",
         'torch.OutOfMemoryError: CUDA out of memory. Set PYTORCH_ALLOC_CONF="expandable_segments:True"',
     ],
@@ -68,3 +86,25 @@ def test_what_reports_stays(line: str) -> None:
 
 def test_the_command_behind_its_variables_stays() -> None:
     assert without_arguments("A_B=1 C_D='2 3' vllm serve lamp") == "vllm serve lamp"
+
+
+def test_flags_behind_variables_are_settings_too() -> None:
+    assert without_arguments("A_B=1 vllm serve lamp --shutdown-timeout 3") == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Using " + "A_B=x, " * 2_000 + "!",
+        "Using " + "A_B=1 " * 2_000 + "!",
+        "vllm serve m " + "--a " * 4_000 + "2>&1 | tee x.log",
+        "vllm serve m" + " --a='b'" * 2_000 + " x y",
+        "-" * 16_000,
+        "Ab " * 5_000 + "Timeout: 3!",
+    ],
+    ids=["commas", "assignments", "flags", "quotes", "dashes", "words"],
+)
+def test_a_long_line_is_read_in_no_time(line: str) -> None:
+    begun = time.process_time()
+    without_arguments(line)
+    assert time.process_time() - begun < 0.5

@@ -43,7 +43,7 @@ def test_a_start_that_ends_within_frames_is_not_harmless(matcher: Matcher, cut: 
 
 
 def test_what_python_calls_when_a_stopped_server_ends_leaves_it_harmless(matcher: Matcher) -> None:
-    """PyTorch forgets its libraries there, and stumbles; the same within another call leaves it open."""
+    """PyTorch frees its libraries there; a traceback that begins in another call leaves the end open."""
     head = "Traceback (most recent call last):"
     for first, known in (('  File "/usr/lib/python3.12/weakref.py", line 7, in _exitfunc', True), (FRAMES[0], False)):
         asked = "INFO 05-06 07:09:09 [launcher.py:9] [shutdown] API server: shutdown triggered"
