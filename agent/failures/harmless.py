@@ -1,6 +1,6 @@
 """A text without a failure: what shows that it is harmless, and how sure that is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agent.failures.asked_to_end import Asked
 from agent.failures.finding import MAX_EVIDENCE_CHARS, EvidenceLine, Finding
@@ -22,8 +22,8 @@ from agent.failures.text.subjects import Subject, names_server, subject_of
 from agent.failures.text.tracebacks import end_of_traceback
 from agent.failures.text.words import StatusWords
 
-ALL_PROMPTS = "Processed prompts: 100%"
-"""What vLLM's ``LLM.generate`` shows last: a program without a server that ends below it has done its work."""
+PROMPTS, ALL_PROMPTS = "Processed prompts:", "Processed prompts: 100%"
+"""What vLLM's ``LLM.generate`` shows: a program without a server that ends below the whole count has done its work."""
 
 _MANY_WAITS, _NEARLY_ALL = 6, 0.9
 """vLLM logs every ten seconds for what it waits: six lines are a minute."""
@@ -84,8 +84,8 @@ def harmless(
     loud = unknown_of(lines, loud, sightings, timeline)
     scary = [sighting for sighting in sightings if sighting.signature.role is Role.BENIGN]
     survived = [sighting for sighting in sightings if sighting.signature.role is Role.CAUSE]
-    notes = only_info(lines) and (timeline.is_progress or _notes_work(lines, sightings, words))
-    notes = notes and not _waits_alone(lines)
+    notes = only_info(lines) and not _waits_alone(lines)
+    notes = notes and (timeline.is_progress or _notes_work(lines, sightings, words))
     calm = (scary or timeline.is_progress) and all(is_calmed(lines, index, timeline) for index in loud)
     goes_on = not (notes or calm or loud or survived or timeline.is_progress) and reports_up(lines, words)
     if not (notes or calm or goes_on):
@@ -196,10 +196,17 @@ def ends_dead(lines: Sequence[str], sightings: Sequence[Sighting], timeline: Tim
         return not stops and any(_is_of_a_server(line) and not asked.may_be_for(at) for at, line in enumerate(lines))
     if timeline.last_phase not in {*UP, *STARTING} or timeline.ended_after_last_mark:
         return False
-    serves = any("Application startup complete" in line for line in lines)
-    done = {server for server, at in works.items() if not serves and ALL_PROMPTS in lines[at]}
+    done = _with_all_prompts(lines, works, timeline)
     ends = (at for at in range(max(last, 0), len(lines)) if _is_servers_end(lines, at, timeline))
     return any(timeline.server(at) not in done for at in ends)
+
+
+def _with_all_prompts(lines: Sequence[str], works: Mapping[str, int], timeline: Timeline) -> set[str]:
+    """The programs whose last count of prompts is whole and the last that they did; none where a server was up."""
+    if any("Application startup complete" in line for line in lines):
+        return set()
+    counts = {timeline.server(at): at for at, line in enumerate(lines) if PROMPTS in line}
+    return {name for name, at in counts.items() if ALL_PROMPTS in lines[at] and at >= works.get(name, 0)}
 
 
 def _is_of_a_server(line: str) -> bool:

@@ -12,7 +12,7 @@ MOST_FRAME_LINES = 80
 """A traceback under a warning is read back no further than this."""
 
 MOST_WORDS = 400
-"""A command of more words is read no further."""
+"""A line of more words is taken for no command."""
 
 MOST_TRACEBACK_LINES = 400
 """Imports of imports are the longest tracebacks, and newer Pythons quote each call over several lines."""
@@ -50,11 +50,12 @@ _FLAG = re.compile(
     r"(?:\s{1,60}-{1,2}[A-Za-z][\w.-]{1,80}|--[a-z][a-z0-9-]{1,80})(?:[= ](?P<value>\S{0,400}))?(?:\s+\\)?\s*"
 )
 """One argument: of a container, as ``kubectl describe`` lists them, or of a command shown line by line."""
-_PROMPT = re.compile(r"\s{0,20}(?:[$#+>]{1,3} )?(?:(?:exec|nohup) )?")
+_PROMPT = re.compile(r"^\s{0,20}(?:[$#+>]{1,3} )?(?:(?:exec|nohup) )?")
 _SERVES = frozenset({"serve", "bench", "run-batch", "chat", "complete"})
 _PROGRAM = re.compile(r"(?:\S{0,80}/)?(?P<name>vllm|sglang|python[\d.]{0,4})")
 _SAYS_MORE = re.compile(
-    r"oom|kill|exit|fail|error|crash|died|dead|abort|refus|signal|denied|invalid|unsupported|unknown|unrecog|not\b|no\b",
+    r"oom|kill|exit|fail|error|crash|died|dead|abort|refus|signal|denied|invalid|unsupported|unknown|unrecog|not\b|no\b"
+    r"|fault|dump|timed|lost|reset|hang|hung|stuck|stop|terminat",
     re.IGNORECASE,
 )
 """Words of a line that does more than show a command or a flag."""
@@ -186,8 +187,8 @@ def _shows_a_command(body: str) -> bool:
     """Whether a line is the command that starts a server, with its flags, and no word of what came of it."""
     if " --" not in body:
         return False
-    words = body[_PROMPT.match(body).end() :].split(maxsplit=MOST_WORDS)  # type: ignore[union-attr]
-    program = _PROGRAM.fullmatch(words[0]) if len(words) > 2 else None
+    words = _PROMPT.sub("", body, count=1).split(maxsplit=MOST_WORDS)
+    program = _PROGRAM.fullmatch(words[0]) if 2 < len(words) <= MOST_WORDS else None
     if program is None:
         return False
     serves = words[1] in _SERVES if program["name"] == "vllm" else words[1] == "-m" or words[1].endswith(".py")

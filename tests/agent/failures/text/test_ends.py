@@ -105,6 +105,8 @@ def test_a_program_that_ends_below_a_full_count_of_its_prompts_has_done_its_work
     bars = [f"Processed prompts: {share:3}%|##| {share}/100 [03:03<00:00,  1.08s/it]" for share in (47, 100)]
     assert is_benign(matcher, [*start, *bars, LEAKED])
     assert not is_benign(matcher, [*start, bars[0], LEAKED])
+    assert not is_benign(matcher, [*start, *bars, bars[0], LEAKED])
+    assert not is_benign(matcher, [*start, *bars, *start, LEAKED])
     assert not is_benign(matcher, [*HEALTHY_START, *bars, LEAKED])
     two = [*(f"web-2  | {line}" for line in HEALTHY_START), *(f"web-1  | {line}" for line in [*start, *bars])]
     assert not is_benign(matcher, [*two, f"web-2  | {LEAKED}"])
