@@ -44,6 +44,7 @@ _LAST = frozenset("0123456789le}],")
 _FIRST = frozenset("$#+>ed")
 """How assignments begin that begin with no name."""
 _ANNOUNCING = frozenset("USE")
+"""How lines begin that announce: Using, Setting, Export."""
 
 
 def is_setting(body: str) -> bool:
