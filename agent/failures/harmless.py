@@ -22,7 +22,7 @@ from agent.failures.text.subjects import Subject, names_server, subject_of
 from agent.failures.text.tracebacks import end_of_traceback
 from agent.failures.text.words import StatusWords
 
-PROMPTS, ALL_PROMPTS = "Processed prompts:", "Processed prompts: 100%"
+_PROMPTS, _ALL_PROMPTS = "Processed prompts:", "Processed prompts: 100%"
 """What vLLM's ``LLM.generate`` shows: a program without a server that ends below the whole count has done its work."""
 
 _MANY_WAITS, _NEARLY_ALL = 6, 0.9
@@ -205,8 +205,8 @@ def _with_all_prompts(lines: Sequence[str], works: Mapping[str, int], timeline: 
     """The programs whose last count of prompts is whole and the last that they did; none where a server was up."""
     if any("Application startup complete" in line for line in lines):
         return set()
-    counts = {timeline.server(at): at for at, line in enumerate(lines) if PROMPTS in line}
-    return {name for name, at in counts.items() if ALL_PROMPTS in lines[at] and at >= works.get(name, 0)}
+    counts = {timeline.server(at): at for at, line in enumerate(lines) if _PROMPTS in line}
+    return {name for name, at in counts.items() if _ALL_PROMPTS in lines[at] and at >= works.get(name, 0)}
 
 
 def _is_of_a_server(line: str) -> bool:

@@ -191,7 +191,8 @@ def _shows_a_command(body: str) -> bool:
     program = _PROGRAM.fullmatch(words[0]) if 2 < len(words) <= MOST_WORDS else None
     if program is None:
         return False
-    serves = words[1] in _SERVES if program["name"] == "vllm" else words[1] == "-m" or words[1].endswith(".py")
+    python = program["name"].startswith("python")
+    serves = words[1] == "-m" or words[1].endswith(".py") if python else words[1] in _SERVES
     return serves and not any(_SAYS_MORE.search(word) for word in words[2:] if not word.startswith("--"))
 
 

@@ -69,8 +69,8 @@ PLACEHOLDERS = {
 a request. Besides them ``*`` stands for the rest of a word, and a word in brackets may be missing."""
 
 _PART = re.compile(r"<[^<>]{1,9}>|\[[^\[\]]{1,40}\] |\*| ")
-_NO_DECIMAL = r"(?:^|[^\w.])"
-"""Before a number: ``10.0 workers`` are not none."""
+_BEFORE_A_NUMBER = r"(?:^|[^\w.])"
+"""No digit and no point: ``10.0 workers`` are not none."""
 _DENIED = re.compile(r"[\"']?\s?[:=]\s?[\"']?(?:[Ff]alse|0|no)\b")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _CAPITALS = re.compile(r"\b[A-Z]+(?:_[A-Z]+)+\b(?!\s?[:=])")
@@ -96,7 +96,7 @@ def pattern_of(phrase: str) -> str:
     if not re.sub(r"<[^<>]*>|\W", "", phrase) and "<" not in phrase.replace("<*>", ""):
         raise ValueError(f"{phrase!r} has no word")
     before = r"\b" if phrase[0].isalnum() or phrase.startswith("<no>") else ""
-    before = _NO_DECIMAL if phrase[0].isdigit() else before
+    before = _BEFORE_A_NUMBER if phrase[0].isdigit() else before
     return before + "".join(found) + (r"\b" if phrase[-1].isalnum() or phrase.endswith(("xx>", "<ok>")) else "")
 
 
@@ -134,7 +134,7 @@ class StatusWords:
         self._doubtful = _compiled(said[Says.DOUBTFUL])
         self._waits = _compiled(said[Says.WAITS])
         self._harmless = _compiled(said[Says.HARMLESS])
-        down = (pattern.replace(_NO_DECIMAL, "").replace(r"\b", "") for pattern in said[Says.DOWN])
+        down = (pattern.replace(_BEFORE_A_NUMBER, "").replace(r"\b", "") for pattern in said[Says.DOWN])
         loose = [pattern.replace(r"\s", r"[\s_]?") for pattern in down]
         self._may_be_down = re2.compile(f"(?i)(?:{'|'.join(loose)})[^\\n]*".encode(), _OPTIONS) if loose else None
 

@@ -27,6 +27,7 @@ SETTINGS = [
     "Exporting VLLM_ENGINE_READY_TIMEOUT_S=3600",
     "Setting VLLM_ENGINE_READY_TIMEOUT_S=3600",
     "nohup python3 -m sglang.launch_server --watchdog-timeout 300",
+    "sglang serve --model-path example/lamp --watchdog-timeout 300",
     "--cpu-distributed-timeout-seconds 100",
     "  --distributed-timeout-seconds 1800 \\",
     "$ vllm serve example/lamp --distributed-timeout-seconds 1800",
