@@ -1,5 +1,6 @@
 """Whether the two databases belong together: one installation id, and how far each has seen the other come."""
 
+from agent.core.decision.audit import AuditRow
 from agent.core.value import Value
 
 
@@ -11,11 +12,13 @@ class InstallationMark(Value):
         paired: Whether the other one is known to carry it too; then it cannot be missing without a loss.
         reached: In the incident database the newest row of the record that it has seen, in the control database the
             highest number that the incident database is known to hold. Moves with decisions and the kill switch.
+        chain: Of the row ``reached``; empty where no row was reached, or before chains were kept.
     """
 
     installation: str
     paired: bool = False
     reached: int = 0
+    chain: str = ""
 
 
 class DatabasePairing(Value):
@@ -24,18 +27,21 @@ class DatabasePairing(Value):
     apart: str
 
 
-def advanced(mark: InstallationMark, reached: int) -> InstallationMark:
-    """Return the mark of a database that has seen the other one come that far; it never goes back."""
-    return mark.with_(reached=max(mark.reached, reached))
+def advanced(mark: InstallationMark, number: int, chain: str) -> InstallationMark:
+    """Return the mark of a database that has seen the other one come to that row; it never goes back."""
+    return mark.with_(reached=number, chain=chain) if number > mark.reached else mark
 
 
-def pair_fault(incidents: InstallationMark | None, control: InstallationMark | None, *, recorded: int) -> str:
+def pair_fault(
+    incidents: InstallationMark | None, control: InstallationMark | None, *, row: AuditRow | None = None
+) -> str:
     """Return why nothing may be changed on the word of these two databases, or nothing.
 
     Args:
         incidents: The mark of the incident database.
         control: The mark of the control database.
-        recorded: The number of the newest row of the record in the control database, 0 where it has none.
+        row: The newest row of the record that is no newer than ``incidents.reached``; asked only where the control
+            database does not say that it has come as far.
     """
     if incidents is None and control is None:
         return ""  # a new installation, or one from before marks were kept: it is stamped
@@ -44,14 +50,22 @@ def pair_fault(incidents: InstallationMark | None, control: InstallationMark | N
         why = f"the {'control' if incidents else 'incident'} database is missing or was emptied"
     elif incidents.installation != control.installation:
         why = f"one is of installation {incidents.installation!r}, the other of {control.installation!r}"
-    elif incidents.reached > max(control.reached, recorded):
-        why = (
-            "the control database is older than the incident database: "
-            f"its record ends at row {recorded}, and row {incidents.reached} was written"
-        )
+    elif incidents.reached > control.reached:
+        why = _not_recorded(incidents, row)
     elif control.reached > incidents.reached:
         why = (
             "the incident database is older than the control database: "
             f"it knows of row {incidents.reached} of the record, and knew of row {control.reached}"
         )
     return f"the two databases do not belong together: {why}" if why else ""
+
+
+def _not_recorded(incidents: InstallationMark, row: AuditRow | None) -> str:
+    """Return why the record does not hold the row that the incident database has seen, or nothing where it does."""
+    last = row.number if row else 0
+    older = "the control database is older than the incident database: "
+    if row is None or last < incidents.reached:
+        return f"{older}its record ends at row {last}, and row {incidents.reached} was written"
+    if incidents.chain not in {"", row.chain}:
+        return f"{older}row {last} of its record is not the one that was written first"
+    return ""

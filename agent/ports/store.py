@@ -82,8 +82,12 @@ class MarkStore(Protocol):
         """Set the mark, whatever stood there."""
         ...
 
-    def reach(self, number: int) -> None:
-        """Let ``reached`` grow to a number; it never goes back, and nothing happens where there is no mark."""
+    def pair(self) -> None:
+        """Note that the other database carries the mark too; nothing happens where there is none."""
+        ...
+
+    def reach(self, number: int, chain: str) -> None:
+        """Let the mark grow to a row of the record; it never goes back, and nothing happens where there is no mark."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from agent.core.decision.audit import AuditRow
 from agent.core.decision.decision import NO_REASON, Channel, Choice, Decision, Person, Vote, sign
 from agent.core.incident.incident import Incident
 from agent.core.incident.phase import EventKind, Phase
@@ -220,7 +221,7 @@ def _check_switch(context: StageContext, plan: Plan) -> None:
         raise undecided(plan, stopped, f"turn it off (sre-agent stop --off), then: sre-agent approve {plan.id}")
 
 
-def _on_record(context: StageContext, held: str) -> tuple[Decision, int]:
+def _on_record(context: StageContext, held: str) -> tuple[Decision, AuditRow]:
     """Return the decision that holds the plan, ours or the winner's, and its row of the record.
 
     The claim holds the whole decision, so that whoever comes next finishes what a dead writer began, the record too.
@@ -235,7 +236,7 @@ def _on_record(context: StageContext, held: str) -> tuple[Decision, int]:
     row = control.append(
         at=first.at, kind=f"decision.{first.answer}", incident=first.incident, who=first.who, body=held, once=True
     )
-    return first, row.number
+    return first, row
 
 
 def _record_again(context: StageContext, decision: Decision) -> None:

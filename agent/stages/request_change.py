@@ -278,7 +278,7 @@ def _record(context: StageContext, asked: ChangeAsked, why: str, key: str, earli
     said = f"{held.asker} asks for a change: {held.why}"
     with incident_span(context, request_change.__name__, incident, channel=held.channel.value):
         made_life = save(context, incident, said, now=now, by=held.asker, heads=heads, seen=seen)
-    note_reached(context.store, control, row.number)
+    note_reached(context.store, control, row)
     return made_life
 
 

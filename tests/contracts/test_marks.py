@@ -18,17 +18,27 @@ class Marks:
 
     def test_it_grows_and_never_goes_back(self, opened):
         store = opened()
-        store.reach(5)
+        store.reach(5, "c5")
+        store.pair()
         assert store.mark() is None
         store.first_mark(MARK)
         for number, reached in ((5, 5), (3, 5), (9, 9)):
-            store.reach(number)
-            assert opened().mark() == MARK.with_(reached=reached)
+            store.reach(number, f"c{number}")
+            assert opened().mark() == MARK.with_(reached=reached, chain=f"c{reached}")
+        store.reach(9, "another")
+        assert opened().mark() == MARK.with_(reached=9, chain="c9")
+
+    def test_pairing_it_changes_nothing_else(self, opened):
+        store = opened()
+        store.first_mark(MARK.with_(reached=9, chain="c9"))
+        for _ in range(2):
+            store.pair()
+            assert opened().mark() == MARK.with_(paired=True, reached=9, chain="c9")
 
     def test_it_can_be_set_anew(self, opened):
         store = opened()
         store.first_mark(MARK.with_(reached=9))
-        anew = InstallationMark(installation="installation-b", paired=True, reached=2)
+        anew = InstallationMark(installation="installation-b", paired=True, reached=2, chain="c2")
         store.set_mark(anew)
         assert opened().mark() == anew
 
@@ -38,6 +48,13 @@ class Marks:
             8, lambda n: handles[n % 4].first_mark(InstallationMark(installation=f"installation-{n}"))
         )
         assert len(set(marks)) == 1
+
+    def test_racers_who_let_it_grow_leave_the_highest(self, opened, make):
+        """And who notes the pair beside them takes nothing back."""
+        handles = [opened() for _ in range(4)]
+        handles[0].first_mark(MARK)
+        make.together(8, lambda n: handles[n % 4].reach(n, f"c{n}") if n else handles[0].pair())
+        assert opened().mark() == MARK.with_(paired=True, reached=7, chain="c7")
 
 
 class TestIncidentDatabase(Marks):

@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from agent.core.incident.phase import Phase
 from agent.entrypoints.cli.main import main
 from agent.entrypoints.pubsub.handlers import on_tick
 from agent.entrypoints.service import handlers, publish_example
-from agent.errors import PolicyRefused
+from agent.errors import PolicyRefused, StateConflict
 from agent.ports.control import KillSwitch
 from agent.ports.stage_context import Owner
 from agent.ports.store import Query
@@ -59,8 +60,11 @@ class Service:
         return found
 
     def approve(self, plan: str) -> None:
+        self.answer(plan, Choice.APPROVE)
+
+    def answer(self, plan: str, answer: Choice) -> None:
         word = DecisionRequest(
-            plan=plan, answer=Choice.APPROVE, by=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False)
+            plan=plan, answer=answer, by=Person(who="ada", channel=Channel.COMMAND_LINE, verified=False)
         )
         plan_to_decision(self.here.contexts[Owner.DECIDE], word)
 
@@ -229,8 +233,30 @@ def test_a_crash_between_the_decision_and_its_marks_is_no_loss(service):
     start_request(service)
     service.here.control.append(at=service.here.clock.now(), kind="k", incident="i", who="w", body="b")
     assert pairing_fault(service.here.contexts[Owner.DECIDE]) == ""
-    service.here.store.reach(service.here.control.audit(1)[-1].number)
+    newest = service.here.control.audit(1)[-1]
+    service.here.store.reach(newest.number, newest.chain)
     assert pairing_fault(service.here.contexts[Owner.DECIDE]) == ""
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("lost", LOSSES.values(), ids=LOSSES)
+def test_what_is_written_afterwards_hides_no_loss(service, lost, name):
+    """A rejection and the kill switch are on record all the same, and they make no pair of what is none."""
+    start_request(service)
+    lost(service, name)
+    before = pairing_fault(service.here.contexts[Owner.DECIDE])
+    found = service.here.store.incidents(Query())
+    (incident,) = found or (service.asked(),)
+    if incident.phase is Phase.ASKED:
+        with suppress(StateConflict):  # where the incidents are gone, the control database knows of the approval
+            service.answer(incident.plan.id, Choice.REJECT)
+    for on in (True, False, True, False):
+        now = service.here.clock.now()
+        set_kill_switch(service.here.store, service.here.control, on=on, by="grace", why="-", at=now)
+    assert len(service.here.control.audit()) >= 4
+    after = pairing_fault(service.here.contexts[Owner.DECIDE])
+    assert after.split(": ")[:2] == before.split(": ")[:2]
+    assert "do not belong together" in after
 
 
 @pytest.mark.parametrize("name", BOTH)

@@ -4,6 +4,7 @@ Reads one case a line, writes one outcome a line. The parent opens neither a dat
 cross a fork; each child opens its own.
 """
 
+import faulthandler
 import gc
 import json
 import os
@@ -59,6 +60,7 @@ LONGEST_S = 6 * 3600
 BOUNDARIES = WRITES | {"bus.ack", "bus.retry"}
 ACTIONS = TypeAdapter(tuple[Action, ...])
 BY_HAND = "by-hand"
+STUCK_S = 120.0  # a journey takes a second; one that is stuck ends and says where
 
 
 class Journey:
@@ -307,20 +309,26 @@ def folder_for_a_while() -> tempfile.TemporaryDirectory[str]:
 
 
 def warm(case: dict[str, Any]) -> None:
-    """Go the way once in this process, so that children find everything imported and read; nothing stays open."""
+    """Go the way once in this process, so that children find everything imported and read; nothing stays open.
+
+    Nobody watches this process while it forks: the thread that would is lost in the child, and waited for there.
+    """
+    faulthandler.dump_traceback_later(STUCK_S, exit=True, file=1)
     with folder_for_a_while() as name:
         journey = Journey(Path(name), case, kill_at=None, before=False)
         journey.run()
         for database in journey.databases:
             database.close()
+    faulthandler.cancel_dump_traceback_later()
 
 
 def in_a_child(work: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
-    """Run something in a forked child; None where it was killed."""
+    """Run something in a forked child; None where it was killed, and where it broke or was stuck what it said of it."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
+        faulthandler.dump_traceback_later(STUCK_S, exit=True, file=writer)
         try:
             said = json.dumps(work())
         except BaseException:  # noqa: BLE001 - the parent wants to know of anything
@@ -333,7 +341,9 @@ def in_a_child(work: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
         said = into.read()
     _, status = os.waitpid(child, 0)
     killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-    return None if killed else json.loads(said)
+    if killed:
+        return None
+    return json.loads(said) if status == 0 else {"broke": said[-1500:] or f"it ended with status {status}"}
 
 
 def told(case: dict[str, Any]) -> dict[str, Any]:

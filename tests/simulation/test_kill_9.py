@@ -63,7 +63,9 @@ class Forks:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(case) + "\n")
         self._process.stdin.flush()
-        outcome = json.loads(self._process.stdout.readline())
+        line = self._process.stdout.readline()
+        assert line.startswith("{"), line + self._process.stdout.read()
+        outcome = json.loads(line)
         assert "broke" not in outcome, outcome["broke"]
         return outcome
 

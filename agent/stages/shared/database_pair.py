@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from agent.core.database_pair import InstallationMark, pair_fault
+from agent.core.decision.audit import AuditRow
 from agent.core.value import short_id
 from agent.ports.control import ControlStore, KillSwitch
 from agent.ports.stage_context import StageContext
@@ -27,24 +28,31 @@ def pairing_fault(context: StageContext) -> str:
         seed = {"holder": context.holder, "at": context.clock.now().isoformat()}
         theirs = control.first_mark(InstallationMark(installation=short_id("installation", seed)))
         mine = store.first_mark(InstallationMark(installation=theirs.installation, paired=True))
-    fault = pair_fault(mine, theirs, recorded=_recorded(control, mine, theirs))
+    fault = _fault(control, mine, theirs)
     if not fault and theirs is not None and not theirs.paired:
-        control.set_mark(theirs.with_(paired=True))
+        control.pair()
     return fault
 
 
-def _recorded(control: ControlStore, mine: InstallationMark | None, theirs: InstallationMark | None) -> int:
-    """Return the number of the newest row; it is read only where the marks alone do not settle it."""
+def _fault(control: ControlStore, mine: InstallationMark | None, theirs: InstallationMark | None) -> str:
+    """Compare two marks; the record is read only where they alone do not settle it."""
     if mine is None or theirs is None or mine.reached <= theirs.reached:
-        return 0
-    newest = control.audit(1)
-    return newest[-1].number if newest else 0
+        return pair_fault(mine, theirs)
+    row = next(iter(control.audit(1, before=mine.reached + 1)), None)
+    return pair_fault(mine, theirs, row=row)
 
 
-def note_reached(store: IncidentStore, control: ControlStore, number: int) -> None:
-    """Tell each database how far the other has come: the record to row ``number``, which is written by now."""
-    store.reach(number)
-    control.reach(number)
+def note_reached(store: IncidentStore, control: ControlStore, row: AuditRow) -> None:
+    """Tell each database how far the other has come: the record to ``row``, which is written by now.
+
+    Where they are not stamped yet whoever stamps them begins at no row; where they do not belong together neither is
+    told, because that would hide it.
+    """
+    theirs, mine = control.mark(), store.mark()  # in this order, as above
+    if theirs is None or mine is None or _fault(control, mine, theirs):
+        return
+    store.reach(row.number, row.chain)
+    control.reach(row.number, row.chain)
 
 
 def put_on_record(context: StageContext, *, at: datetime, kind: str, incident: str, who: str, body: str) -> None:
@@ -55,7 +63,7 @@ def put_on_record(context: StageContext, *, at: datetime, kind: str, incident: s
     """
     control = context.control_store()
     row = control.append(at=at, kind=kind, incident=incident, who=who, body=body, once=True)
-    note_reached(context.store, control, row.number)
+    note_reached(context.store, control, row)
 
 
 def pair_again(context: StageContext, *, by: str, why: str, at: datetime) -> None:
@@ -76,6 +84,7 @@ def pair_again(context: StageContext, *, by: str, why: str, at: datetime) -> Non
     control.set_kill_switch(KillSwitch(on=True, by=by, why="the databases were paired anew", at=at))
     row = control.append(at=at, kind="databases.paired", incident="", who=by, body=why)
     seed = {"holder": context.holder, "at": at.isoformat()}
-    mark = InstallationMark(installation=short_id("installation", seed), paired=True, reached=row.number)
+    named = short_id("installation", seed)
+    mark = InstallationMark(installation=named, paired=True, reached=row.number, chain=row.chain)
     context.store.set_mark(mark)
     control.set_mark(mark)

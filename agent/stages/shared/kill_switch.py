@@ -105,5 +105,5 @@ def set_kill_switch(
     if not on:
         control.set_kill_switch(switch)
     with suppress(SreError):  # the switch is turned; the next decision tells them
-        note_reached(store, control, row.number)
+        note_reached(store, control, row)
     return read_kill_switch(control)

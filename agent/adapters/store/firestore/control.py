@@ -5,12 +5,10 @@ Layout: ``requests/ID``, ``claims/PLAN``, ``ballots/DIGEST``, ``receipts/DECISIO
 ``priors/EFFECT`` of changes from before intents.
 """
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Final, TypeVar
+from typing import Final
 
-from agent.adapters.store.firestore.documents import Data, Found, Write, document_path
-from agent.adapters.store.firestore.errors import FirestoreTimeout, Rival
+from agent.adapters.store.firestore.documents import Data, Found, Write, document_path, until_alone
 from agent.adapters.store.firestore.mark import FirestoreMark
 from agent.adapters.store.row_json import from_text, from_us, to_text, to_us
 from agent.core.change.execution import EffectKind, Intent
@@ -37,9 +35,6 @@ CONTROL_TTL_FIELD: Final = "kept_until"
 
 FORGOTTEN_AFTER: Final = timedelta(hours=1)
 _LOCK: Final = "locks/receipts"  # its stamp moves with every change that begins
-ATTEMPTS: Final = 40  # of a write that rivals made void; each round one of them has won
-
-T = TypeVar("T")
 
 
 class FirestoreControlStore(FirestoreMark):
@@ -94,7 +89,7 @@ class FirestoreControlStore(FirestoreMark):
                 return CastResult(outcome=CastOutcome.DECIDED, decision=str(won.data["decision"]))
             return CastResult(outcome=CastOutcome.CAST, decision=decision or "")
 
-        return _until_alone(attempt)
+        return until_alone(attempt)
 
     def begin(
         self, intent: Intent, *, rate_limit: RateLimit | None = None, begun_before: int | None = None
@@ -132,7 +127,7 @@ class FirestoreControlStore(FirestoreMark):
             self._documents.write(writes)
             return BeginResult(use=ReceiptUse.OURS, intent=intent)
 
-        return _until_alone(attempt)
+        return until_alone(attempt)
 
     def begun(self, since: datetime) -> BegunChanges:
         """Return the changes that were begun; see the port."""
@@ -222,7 +217,7 @@ class FirestoreControlStore(FirestoreMark):
             self._documents.write([_guarded(path, data, found)])
             return Lease(name=name, holder=holder, token=token, until=from_us(until))
 
-        return _until_alone(attempt)
+        return until_alone(attempt)
 
     def holds(self, lease: Lease, now: datetime) -> bool:
         """Whether the lease is still the newest one and not over; see the port."""
@@ -240,7 +235,7 @@ class FirestoreControlStore(FirestoreMark):
             if found is not None and found.data["token"] == lease.token:
                 self._documents.write([_guarded(path, {**found.data, "ends_at": 0}, found)])
 
-        _until_alone(attempt)
+        until_alone(attempt)
 
     def append(self, *, at: datetime, kind: str, incident: str, who: str, body: str, once: bool = False) -> AuditRow:
         """Add a row to the record; see the port.
@@ -259,7 +254,7 @@ class FirestoreControlStore(FirestoreMark):
             self._documents.write([Write(path=f"audit/{row.number:012d}", data=data, absent=True)])
             return row
 
-        return _until_alone(attempt)
+        return until_alone(attempt)
 
     def audit(self, limit: int = 1000, *, before: int | None = None) -> tuple[AuditRow, ...]:
         """Return the newest rows of the record, oldest first; see the port."""
@@ -316,21 +311,3 @@ def _uses(locked: Found | None) -> int:
 
 def _guarded(path: str, data: Data, before: Found | None) -> Write:
     return Write(path=path, data=data, absent=before is None, stamp=before.stamp if before is not None else None)
-
-
-def _until_alone(attempt: Callable[[], T]) -> T:
-    """Try again while rivals write first.
-
-    Raises:
-        FirestoreTimeout: They did so for too long.
-    """
-    for _ in range(ATTEMPTS):
-        try:
-            return attempt()
-        except Rival:
-            continue
-    raise FirestoreTimeout(
-        "the control database was not written",
-        why=f"others wrote first {ATTEMPTS} times in a row",
-        hint="it is tried again",
-    )

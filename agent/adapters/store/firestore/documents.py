@@ -1,17 +1,19 @@
 """The few calls of Firestore that we use, inside a deadline, counted, in our errors."""
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
-from agent.adapters.store.firestore.errors import Rival, rivals, translating
+from agent.adapters.store.firestore.errors import FirestoreTimeout, Rival, rivals, translating
 
 DEADLINE_S: Final = 15.0  # of one call with its repetitions
 ID_BYTES: Final = 1500  # of a document's id, cloud.google.com/firestore/quotas, read 2026-11-21
+ATTEMPTS: Final = 40  # of a write that rivals made void; each round one of them has won
 
+T = TypeVar("T")
 Data = dict[str, Any]
 Where = tuple[str, str, object]  # field, operator, value
 
@@ -241,6 +243,24 @@ def document_path(collection: str, name: str) -> str:
 
     spelled = "~" + quote(name, safe="|:=@+,")
     return f"{collection}/{spelled if len(spelled) < ID_BYTES // 2 else '~' + digest(name)}"
+
+
+def until_alone(attempt: Callable[[], T]) -> T:
+    """Try again while rivals write first.
+
+    Raises:
+        FirestoreTimeout: They did so for too long.
+    """
+    for _ in range(ATTEMPTS):
+        try:
+            return attempt()
+        except Rival:
+            continue
+    raise FirestoreTimeout(
+        "the database was not written",
+        why=f"others wrote first {ATTEMPTS} times in a row",
+        hint="it is tried again",
+    )
 
 
 def _found(snapshot: Any) -> Found:

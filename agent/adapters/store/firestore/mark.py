@@ -1,13 +1,12 @@
 """The mark of the installation in a Firestore database: ``installation/this``, the same in both databases."""
 
+from collections.abc import Callable
 from typing import Final
 
-from agent.adapters.store.firestore.documents import Data, Documents, Write
-from agent.adapters.store.firestore.errors import Rival
+from agent.adapters.store.firestore.documents import Data, Documents, Write, until_alone
 from agent.core.database_pair import InstallationMark, advanced
 
 PATH: Final = "installation/this"
-ATTEMPTS: Final = 8  # of letting it grow; whoever wrote in between let it grow too
 
 
 class FirestoreMark:
@@ -33,23 +32,32 @@ class FirestoreMark:
         """Set the mark; see the port."""
         self._documents.put(PATH, _data(mark))
 
-    def reach(self, number: int) -> None:
+    def pair(self) -> None:
+        """Note that the other one carries it too; see the port."""
+        self._change(lambda mark: mark.with_(paired=True))
+
+    def reach(self, number: int, chain: str) -> None:
         """Let the mark grow; see the port."""
-        for _ in range(ATTEMPTS):
+        self._change(lambda mark: advanced(mark, number, chain))
+
+    def _change(self, changed: Callable[[InstallationMark], InstallationMark]) -> None:
+        def attempt() -> None:
             found = self._documents.get(PATH)
-            if found is None or _mark(found.data).reached >= number:
+            if found is None:
                 return
-            data = _data(advanced(_mark(found.data), number))
-            try:
-                self._documents.write([Write(path=PATH, data=data, stamp=found.stamp)])
-            except Rival:
-                continue
-            return
+            before = _mark(found.data)
+            after = changed(before)
+            if after != before:
+                self._documents.write([Write(path=PATH, data=_data(after), stamp=found.stamp)])
+
+        until_alone(attempt)
 
 
 def _data(mark: InstallationMark) -> Data:
-    return {"id": mark.installation, "paired": mark.paired, "reached": mark.reached}
+    return {"id": mark.installation, "paired": mark.paired, "reached": mark.reached, "chain": mark.chain}
 
 
 def _mark(data: Data) -> InstallationMark:
-    return InstallationMark(installation=data["id"], paired=data["paired"], reached=data["reached"])
+    return InstallationMark(
+        installation=data["id"], paired=data["paired"], reached=data["reached"], chain=data.get("chain", "")
+    )

@@ -1,12 +1,17 @@
 -- name: mark
-SELECT id, paired, reached FROM installation;
+SELECT id, paired, reached, chain FROM installation;
 
 -- name: mark_first
-INSERT INTO installation (one, id, paired, reached) VALUES (1, :id, :paired, :reached) ON CONFLICT (one) DO NOTHING;
+INSERT INTO installation (one, id, paired, reached, chain) VALUES (1, :id, :paired, :reached, :chain)
+ON CONFLICT (one) DO NOTHING;
 
 -- name: mark_set
-INSERT INTO installation (one, id, paired, reached) VALUES (1, :id, :paired, :reached)
-ON CONFLICT (one) DO UPDATE SET id = excluded.id, paired = excluded.paired, reached = excluded.reached;
+INSERT INTO installation (one, id, paired, reached, chain) VALUES (1, :id, :paired, :reached, :chain)
+ON CONFLICT (one) DO UPDATE SET id = excluded.id, paired = excluded.paired, reached = excluded.reached,
+    chain = excluded.chain;
+
+-- name: mark_paired
+UPDATE installation SET paired = 1 WHERE one = 1;
 
 -- name: mark_reached
-UPDATE installation SET reached = max(reached, :reached) WHERE one = 1;
+UPDATE installation SET reached = :reached, chain = :chain WHERE one = 1 AND reached < :reached;

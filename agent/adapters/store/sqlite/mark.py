@@ -36,15 +36,20 @@ class SqliteMark:
         with self._database.writing() as db:
             db.execute(SQL["mark_set"], _row(mark))
 
-    def reach(self, number: int) -> None:
+    def pair(self) -> None:
+        """Note that the other one carries it too; see the port."""
+        with self._database.writing() as db:
+            db.execute(SQL["mark_paired"])
+
+    def reach(self, number: int, chain: str) -> None:
         """Let the mark grow; see the port."""
         with self._database.writing() as db:
-            db.execute(SQL["mark_reached"], {"reached": number})
+            db.execute(SQL["mark_reached"], {"reached": number, "chain": chain})
 
 
 def _row(mark: InstallationMark) -> dict[str, object]:
-    return {"id": mark.installation, "paired": int(mark.paired), "reached": mark.reached}
+    return {"id": mark.installation, "paired": int(mark.paired), "reached": mark.reached, "chain": mark.chain}
 
 
-def _mark(row: sqlite3.Row | tuple[str, int, int]) -> InstallationMark:
-    return InstallationMark(installation=row[0], paired=bool(row[1]), reached=row[2])
+def _mark(row: sqlite3.Row | tuple[str, int, int, str]) -> InstallationMark:
+    return InstallationMark(installation=row[0], paired=bool(row[1]), reached=row[2], chain=row[3])

@@ -114,5 +114,5 @@ def test_a_script_that_ends_in_the_middle_is_a_bug():
 
 
 def test_migrations_are_numbered_from_one_without_holes():
-    assert [number for number, _ in migrations("state")] == [1, 2, 3, 4, 5, 6, 7, 8]
-    assert [number for number, _ in migrations("control")] == [1, 2, 3, 4, 5, 6]
+    assert [number for number, _ in migrations("state")] == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert [number for number, _ in migrations("control")] == [1, 2, 3, 4, 5, 6, 7]
