@@ -65,7 +65,8 @@ _SMALL_NOTE = re.compile(
 """In small letters ``info`` is a word of messages as well: it counts at the head, and before words behind a time."""
 _CLOCK = re.compile(r"\d:\d\d")
 _SHORT_LEVEL = re.compile(
-    r"(?:\([\w ,.=+-]{1,60}\) )?\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?(?:\d\d:\d\d:\d\d[\d.,Z+:]{0,16} )?"
+    r"(?:\([\w ,.=+-]{1,60}\) )?(?:\[rank\d{1,4}\]:(?=[IDW]\d{4} ))?"
+    r"\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?(?:\d\d:\d\d:\d\d[\d.,Z+:]{0,16} )?"
     r"(?:(INF|DBG|TRC|WRN|ERR|FTL|PNC) |([IDWEFC]) \d{1,8} \d|\d{1,6}\.\d\d\.\d{3}\.\d{3} ([IDWE]) "
     r"|([IDWEF])\d{4} \d\d:)"
 )

@@ -181,8 +181,9 @@ def test_a_count_that_is_none_is_no_failure_and_a_program_may_call_its_line_an_e
         ("[2031-05-06 07:08:09,123 {} 7 9] (raylet) ", {"I": "note", "D": "note", "W": "warning", "E": "error"}),
         ("0.03.569.821 {} srv  update_slots: ", {"I": "note", "D": "note", "W": "warning", "E": "error"}),
         ("{}0506 07:08:09.123456       1 lamp.go:25] ", {"I": "note", "W": "warning", "E": "error", "F": "error"}),
+        ("[rank3]:{}0506 07:08:09.123456 7 torch/lamp.py:9] ", {"I": "note", "D": "note", "W": "warning"}),
     ],
-    ids=["zerolog", "ray", "llama.cpp", "klog"],
+    ids=["zerolog", "ray", "llama.cpp", "klog", "torch"],
 )
 def test_levels_of_three_letters_and_of_one_are_levels(head: str, level: dict[str, str]) -> None:
     """The time before them may have been taken off as a collector's, and a collector's name stand before them."""
@@ -192,6 +193,12 @@ def test_levels_of_three_letters_and_of_one_are_levels(head: str, level: dict[st
             said = {"note": is_note(line), "warning": is_warning(line), "error": is_error_line(line)}
             assert [name for name, holds in said.items() if holds] == [meant], line
             assert is_failure_candidate(line) is (meant == "error"), line
+
+
+def test_an_error_of_a_ranks_compiler_is_none_of_the_platform() -> None:
+    """What the catalogue says of a Python program is said of it too."""
+    line = "[rank3]:E0506 07:08:09.123456 7 torch/lamp.py:9] the lamp failed"
+    assert (is_failure_candidate(line), is_platforms_error(line)) == (True, False)
 
 
 @pytest.mark.parametrize("level", "IWD")
