@@ -28,6 +28,10 @@ _QUANTISED_PARAMETER = re.compile(
     r"\.(?:\w{0,20}_scale(?:_inv|_2)?|g_idx|qweight|qzeros|scales|scb|absmax|weight_packed|weight_shape|zero_point)\b"
 )
 
+_OWN_NAME = re.compile(r"cannot import name '\w{1,80}' from '(?:vllm|sglang)\.")
+"""A name that a module of the server itself does not have: whoever asks for it is of another version."""
+_OF_ATTENTION = ("decode_attention", "unified_attention", "attention_fwd", "prefix_prefill", "paged_attention")
+
 
 def import_failure(case: RuleInput) -> Ruling:
     """A missing or broken package; NVIDIA libraries are the driver's, an unknown name in transformers is age."""
@@ -35,6 +39,8 @@ def import_failure(case: RuleInput) -> Ruling:
         return Ruling(class_=FailureClass.CUDA_DRIVER_MISMATCH, fixes=("fix_image_or_driver",))
     if case.has("from 'transformers", "module 'transformers"):
         return Ruling(fixes=("upgrade_version", "fix_image_or_driver"))
+    if _OWN_NAME.search(case.line):
+        return Ruling(fixes=("upgrade_version", "none_code_bug", "fix_image_or_driver"))
     return Ruling()
 
 
@@ -82,6 +88,8 @@ def capability(case: RuleInput) -> Ruling:
     """Below compute capability 7.0 no quantisation helps: vLLM has no kernels for such a card."""
     if case.has(" --") and not case.has("capability"):  # a setting that does not go with the quantisation
         return Ruling(confidence=0.7)
+    if case.has("fp8e4nv") and case.mentions(*_OF_ATTENTION):
+        return Ruling(fixes=("set_flag kv_cache_dtype auto", "set_flag attention_backend", "change_accelerator"))
     has = case.number("current_capability")
     if has is not None and has < 70:
         return Ruling(fixes=("change_accelerator", "change_model_or_quantization"))

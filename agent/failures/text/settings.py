@@ -11,7 +11,7 @@ _EVIDENCE = (
 _FIRST_WORD = rf"(?i:{_EVIDENCE})[A-Z][A-Z0-9]{{0,30}}"
 _ASSIGNED = rf"{_FIRST_WORD}(?:_[A-Z0-9]{{1,40}}){{0,10}}=(?:\"[^\"]{{0,200}}\"|'[^']{{0,200}}'|[^\s\"']{{0,200}})"
 _BEFORE_A_COMMAND = re.compile(
-    r"\s{0,40}(?:[$#+>]{1,3} |export |declare -x |ENV |[Ee]nv(?:ironment)?[:=] ?){0,2}"
+    r"\s{0,40}(?:[$#+>]{1,3} |#|export |declare -x |ENV |[Ee]nv(?:ironment)?[:=] ?){0,2}"
     rf"(?:{_ASSIGNED}(?:\s+|$)){{1,60}}"
 )
 """Assignments that begin a line, as a shell traces them or a file of an environment holds them."""

@@ -66,6 +66,29 @@ from agent.failures.match.matcher import Matcher
             "change_model_or_quantization",
         ),
         ("ImportError: libcudart.so.13: cannot open shared object file", "cuda_driver_mismatch", "fix_image_or_driver"),
+        (
+            "ImportError: cannot import name 'LampUtil' from 'sglang.srt.lamps' (/srv/sglang/srt/lamps.py)",
+            "unsupported_architecture",
+            "upgrade_version",
+        ),
+        (
+            "ImportError: cannot import name 'LampUtil' from 'lamps' (/srv/lamps.py)",
+            "unsupported_architecture",
+            "fix_image_or_driver",
+        ),
+        (
+            (
+                '  File "/srv/ops/decode_attention.py", line 7, in decode_attention_fwd\n    kernel[grid](\n'
+                "ValueError(\"type fp8e4nv not supported in this architecture. The supported fp8 dtypes are ('fp8e5')\")"
+            ),
+            "unsupported_dtype_or_quant",
+            "set_flag kv_cache_dtype auto",
+        ),
+        (
+            "ValueError: type fp8e4nv not supported in this architecture. The supported fp8 dtypes are ('fp8e5')",
+            "unsupported_dtype_or_quant",
+            "change_model_or_quantization",
+        ),
         ("ValueError: invalid literal for int() with base 10: 'GPU-6f7b'", "invalid_flag", "upgrade_version"),
         (
             "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens",

@@ -15,6 +15,7 @@ SETTINGS = [
     "+ docker run --gpus all -e NVSHMEM_DISABLE_CUDA_VMM=1 --env=VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 vllm/vllm-openai --model lamp",
     "Environment: LANG=C NVSHMEM_BOOTSTRAP=UID VLLM_RUST_FRONTEND_PATH=/opt/lamp",
     "VLLM_ENGINE_READY_TIMEOUT_S=3600 vllm serve example/lamp",
+    "#LAMP='two words' VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 vllm serve example/lamp",
     "      VLLM_ENGINE_READY_TIMEOUT_S:  3600",
     '  "kv_cache_scheme": null,',
     "(WorkerDict pid=71)   'num_bits': 4,",
