@@ -12,7 +12,7 @@ class InstallationMark(Value):
         paired: Whether the other one is known to carry it too; then it cannot be missing without a loss.
         reached: In the incident database the newest row of the record that it has seen, in the control database the
             highest number that the incident database is known to hold. Moves with decisions and the kill switch.
-        chain: Of the row ``reached``; empty where no row was reached, or before chains were kept.
+        chain: Of the row ``reached``; empty where no row was reached, or who noted it kept no chains.
     """
 
     installation: str
@@ -27,9 +27,10 @@ class DatabasePairing(Value):
     apart: str
 
 
-def advanced(mark: InstallationMark, number: int, chain: str) -> InstallationMark:
-    """Return the mark of a database that has seen the other one come to that row; it never goes back."""
-    return mark.with_(reached=number, chain=chain) if number > mark.reached else mark
+def advanced(mark: InstallationMark, row: AuditRow) -> InstallationMark:
+    """Return the mark of a database that has seen the other one come to ``row``; it never goes back."""
+    known = mark.reached > row.number or (mark.reached == row.number and mark.chain != "")
+    return mark if known else mark.with_(reached=row.number, chain=row.chain)
 
 
 def pair_fault(
@@ -52,6 +53,8 @@ def pair_fault(
         why = f"one is of installation {incidents.installation!r}, the other of {control.installation!r}"
     elif incidents.reached > control.reached:
         why = _not_recorded(incidents, row)
+    elif incidents.reached == control.reached and _are_of_two_records(incidents.chain, control.chain):
+        why = f"row {incidents.reached} of the record is another one in each: they went on apart from each other"
     elif control.reached > incidents.reached:
         why = (
             "the incident database is older than the control database: "
@@ -66,6 +69,11 @@ def _not_recorded(incidents: InstallationMark, row: AuditRow | None) -> str:
     older = "the control database is older than the incident database: "
     if row is None or last < incidents.reached:
         return f"{older}its record ends at row {last}, and row {incidents.reached} was written"
-    if incidents.chain not in {"", row.chain}:
+    if _are_of_two_records(incidents.chain, row.chain):
         return f"{older}row {last} of its record is not the one that was written first"
     return ""
+
+
+def _are_of_two_records(chain: str, other: str) -> bool:
+    """Whether two chains of rows of one number are both known, and differ."""
+    return bool(chain and other) and chain != other

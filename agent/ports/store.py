@@ -6,6 +6,7 @@ from typing import Final, Protocol
 from pydantic import AwareDatetime, Field
 
 from agent.core.database_pair import InstallationMark
+from agent.core.decision.audit import AuditRow
 from agent.core.incident.incident import Event, Incident
 from agent.core.incident.phase import Phase
 from agent.core.intake.signal import Signal
@@ -86,8 +87,11 @@ class MarkStore(Protocol):
         """Note that the other database carries the mark too; nothing happens where there is none."""
         ...
 
-    def reach(self, number: int, chain: str) -> None:
-        """Let the mark grow to a row of the record; it never goes back, and nothing happens where there is no mark."""
+    def reach(self, row: AuditRow, *, of: str) -> None:
+        """Let the mark grow to a row of the record, or learn the chain of the one it has reached; it never goes back.
+
+        Nothing happens where the mark is not of the installation ``of``, or there is none.
+        """
         ...
 
 

@@ -1,10 +1,19 @@
 """What every store of either database promises of the mark of its installation."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from agent.core.database_pair import InstallationMark
+from agent.core.decision.audit import AuditRow
 
 MARK = InstallationMark(installation="installation-a")
+HERE = MARK.installation
+
+
+def row(number, chain=None):
+    at = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+    return AuditRow(number=number, at=at, kind="k", incident="i", who="w", body="b", chain=chain or f"c{number}")
 
 
 class Marks:
@@ -18,14 +27,24 @@ class Marks:
 
     def test_it_grows_and_never_goes_back(self, opened):
         store = opened()
-        store.reach(5, "c5")
+        store.reach(row(5), of=HERE)
         store.pair()
         assert store.mark() is None
         store.first_mark(MARK)
         for number, reached in ((5, 5), (3, 5), (9, 9)):
-            store.reach(number, f"c{number}")
+            store.reach(row(number), of=HERE)
             assert opened().mark() == MARK.with_(reached=reached, chain=f"c{reached}")
-        store.reach(9, "another")
+        store.reach(row(9, "another"), of=HERE)
+        store.reach(row(11), of="installation-b")
+        assert opened().mark() == MARK.with_(reached=9, chain="c9")
+
+    def test_it_learns_the_chain_of_the_row_it_has_reached(self, opened):
+        """A mark from before chains were kept has none."""
+        store = opened()
+        store.first_mark(MARK.with_(reached=9))
+        store.reach(row(8), of=HERE)
+        assert opened().mark() == MARK.with_(reached=9)
+        store.reach(row(9), of=HERE)
         assert opened().mark() == MARK.with_(reached=9, chain="c9")
 
     def test_pairing_it_changes_nothing_else(self, opened):
@@ -53,7 +72,7 @@ class Marks:
         """And who notes the pair beside them takes nothing back."""
         handles = [opened() for _ in range(4)]
         handles[0].first_mark(MARK)
-        make.together(8, lambda n: handles[n % 4].reach(n, f"c{n}") if n else handles[0].pair())
+        make.together(8, lambda n: handles[n % 4].reach(row(n), of=HERE) if n else handles[0].pair())
         assert opened().mark() == MARK.with_(paired=True, reached=7, chain="c7")
 
 

@@ -96,6 +96,14 @@ def service(tmp_path):
     made.close()
 
 
+def sqlite_rows(path: Path) -> int:
+    """Return the number of the newest row of the record in a file."""
+    db = sqlite3.connect(path)
+    (newest,) = db.execute("SELECT max(number) FROM audit").fetchone()
+    db.close()
+    return newest
+
+
 def missing(service: Service, name: str) -> None:
     service.lose(name)
 
@@ -234,7 +242,7 @@ def test_a_crash_between_the_decision_and_its_marks_is_no_loss(service):
     service.here.control.append(at=service.here.clock.now(), kind="k", incident="i", who="w", body="b")
     assert pairing_fault(service.here.contexts[Owner.DECIDE]) == ""
     newest = service.here.control.audit(1)[-1]
-    service.here.store.reach(newest.number, newest.chain)
+    service.here.store.reach(newest, of=service.here.store.mark().installation)
     assert pairing_fault(service.here.contexts[Owner.DECIDE]) == ""
 
 
@@ -257,6 +265,33 @@ def test_what_is_written_afterwards_hides_no_loss(service, lost, name):
     after = pairing_fault(service.here.contexts[Owner.DECIDE])
     assert after.split(": ")[:2] == before.split(": ")[:2]
     assert "do not belong together" in after
+
+
+def test_marks_from_before_chains_were_kept_learn_theirs_and_are_held_to_it(service):
+    start_request(service)
+    for store in (service.here.store, service.here.control):
+        store.set_mark(store.mark().with_(chain=""))
+    assert pairing_fault(service.here.contexts[Owner.DECIDE]) == ""
+    assert service.here.store.mark().chain == service.here.control.audit(1)[-1].chain
+    older(service, "control.sqlite")
+    for on in (True, False, True, False):
+        now = service.here.clock.now()
+        set_kill_switch(service.here.store, service.here.control, on=on, by="grace", why="-", at=now)
+    assert "not the one that was written first" in pairing_fault(service.here.contexts[Owner.DECIDE])
+
+
+def test_two_that_went_on_apart_to_the_same_row_are_no_pair(service):
+    """Both restored to one moment, and used; then the control database of the time before comes back."""
+    start_request(service)
+    later = service.copy("later")
+    for name in BOTH:
+        older(service, name)
+    now = service.here.clock.now()
+    while service.here.control.audit(1)[-1].number < sqlite_rows(later / "control.sqlite"):
+        set_kill_switch(service.here.store, service.here.control, on=True, by="grace", why="-", at=now)
+    assert pairing_fault(service.here.contexts[Owner.DECIDE]) == ""
+    service.lose("control.sqlite", later)
+    assert "went on apart from each other" in pairing_fault(service.here.contexts[Owner.DECIDE])
 
 
 @pytest.mark.parametrize("name", BOTH)

@@ -9,6 +9,7 @@ import gc
 import json
 import os
 import random
+import select
 import signal
 import sys
 import tempfile
@@ -337,13 +338,19 @@ def in_a_child(work: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
             out.write(said)
         os._exit(0)
     os.close(writer)
+    if not select.select([reader], [], [], STUCK_S + 10)[0]:  # stuck in the fork itself, where nobody watches it
+        os.kill(child, signal.SIGABRT)
     with os.fdopen(reader) as into:
         said = into.read()
     _, status = os.waitpid(child, 0)
     killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
     if killed:
         return None
-    return json.loads(said) if status == 0 else {"broke": said[-1500:] or f"it ended with status {status}"}
+    return (
+        json.loads(said)
+        if status == 0
+        else {"broke": said[-1500:] or f"it ended with code {os.waitstatus_to_exitcode(status)}"}
+    )
 
 
 def told(case: dict[str, Any]) -> dict[str, Any]:

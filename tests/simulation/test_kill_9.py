@@ -64,7 +64,9 @@ class Forks:
         self._process.stdin.write(json.dumps(case) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
-        assert line.startswith("{"), line + self._process.stdout.read()
+        if not line.startswith("{"):
+            self._process.kill()
+            pytest.fail(line + self._process.stdout.read())
         outcome = json.loads(line)
         assert "broke" not in outcome, outcome["broke"]
         return outcome

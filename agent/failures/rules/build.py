@@ -28,9 +28,17 @@ _QUANTISED_PARAMETER = re.compile(
     r"\.(?:\w{0,20}_scale(?:_inv|_2)?|g_idx|qweight|qzeros|scales|scb|absmax|weight_packed|weight_shape|zero_point)\b"
 )
 
+_ENCODER = ("visual.", "vision_", "model.vis")
 _OWN_NAME = re.compile(r"cannot import name '\w{1,80}' from '(?:vllm|sglang)\.")
 """A name that a module of the server itself does not have: whoever asks for it is of another version."""
-_OF_ATTENTION = ("decode_attention", "unified_attention", "attention_fwd", "prefix_prefill", "paged_attention")
+_OF_ATTENTION = (
+    'decode_attention.py"',
+    'unified_attention.py"',
+    'prefix_prefill.py"',
+    'extend_attention.py"',
+    'paged_attn.py"',
+)
+_OF_WEIGHTS = ("w8a8", 'fp8_utils.py"', "scaled_mm", 'fused_moe.py"')
 
 
 def import_failure(case: RuleInput) -> Ruling:
@@ -88,7 +96,7 @@ def capability(case: RuleInput) -> Ruling:
     """Below compute capability 7.0 no quantisation helps: vLLM has no kernels for such a card."""
     if case.has(" --") and not case.has("capability"):  # a setting that does not go with the quantisation
         return Ruling(confidence=0.7)
-    if case.has("fp8e4nv") and case.mentions(*_OF_ATTENTION):
+    if case.has("fp8e4nv") and case.mentions(*_OF_ATTENTION) and not case.mentions(*_OF_WEIGHTS):
         return Ruling(fixes=("set_flag kv_cache_dtype auto", "set_flag attention_backend", "change_accelerator"))
     has = case.number("current_capability")
     if has is not None and has < 70:
@@ -132,6 +140,12 @@ def tool_parser(case: RuleInput) -> Ruling:
     return Ruling()
 
 
+def _missing_names(line: str) -> list[str]:
+    """Return the weights that a line says no file held; nothing where a parameter of a quantisation is among them."""
+    listed = line.partition("were not initialized from checkpoint: {")[2]
+    return [] if _QUANTISED_PARAMETER.search(listed) else re.findall(r"'([\w.]{1,200})'", listed)
+
+
 def weights_shape(case: RuleInput) -> Ruling:
     """A missing name is a version or scheme that names layers otherwise; a size is a file that does not belong.
 
@@ -140,6 +154,12 @@ def weights_shape(case: RuleInput) -> Ruling:
     if case.phase in {Phase.READY, Phase.SERVING}:
         return Ruling(
             class_=FailureClass.ENGINE_DEAD, fixes=("upgrade_version", "none_code_bug", "restart"), confidence=0.6
+        )
+    missing = _missing_names(case.line)
+    if missing and all(name.startswith(_ENCODER) for name in missing):
+        return Ruling(
+            class_=FailureClass.UNSUPPORTED_ARCHITECTURE,
+            fixes=("change_model_or_quantization", "upgrade_version", "fix_command_line", "redownload_weights"),
         )
     if case.mentions(*_QUANTISERS) or _QUANTISED_PARAMETER.search(case.line):
         return Ruling(

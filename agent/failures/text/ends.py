@@ -33,7 +33,7 @@ _WITHOUT_FAULT = re.compile(
     rf"(?:(?:{_ANYTHING}|(?P<name>[\w.-]{{1,120}})) exited with code 0"
     r"|Container called exit\(0\)|\.service: Deactivated successfully"
     r"|resource_tracker: There appear to be \d{1,9} leaked [a-z_]{1,40} objects to clean up at shutdown"
-    r"|nanobind: leaked \d{1,9} [a-z]{1,20}!)(?!\d)"
+    r"|nanobind: leaked \d{1,9} [a-z_]{1,20}(?: records)?!)(?!\d)"
 )
 _OF_COMPOSE = re.compile(
     rf"\s*(?!{_ANYTHING} )(?P<name>[\w.-]{{1,120}}) exited with code (?!(?:143|130)\b)\d{{1,3}}\s*$"

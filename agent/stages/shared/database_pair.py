@@ -29,17 +29,32 @@ def pairing_fault(context: StageContext) -> str:
         theirs = control.first_mark(InstallationMark(installation=short_id("installation", seed)))
         mine = store.first_mark(InstallationMark(installation=theirs.installation, paired=True))
     fault = _fault(control, mine, theirs)
-    if not fault and theirs is not None and not theirs.paired:
+    if fault or mine is None or theirs is None:
+        return fault
+    if not theirs.paired:
         control.pair()
-    return fault
+    if mine.reached and not mine.chain:
+        _learn_chain(store, control, mine)
+    return ""
 
 
 def _fault(control: ControlStore, mine: InstallationMark | None, theirs: InstallationMark | None) -> str:
     """Compare two marks; the record is read only where they alone do not settle it."""
     if mine is None or theirs is None or mine.reached <= theirs.reached:
         return pair_fault(mine, theirs)
-    row = next(iter(control.audit(1, before=mine.reached + 1)), None)
-    return pair_fault(mine, theirs, row=row)
+    return pair_fault(mine, theirs, row=_row_at(control, mine.reached))
+
+
+def _row_at(control: ControlStore, number: int) -> AuditRow | None:
+    """Return the row of that number, or the newest one below it."""
+    return next(iter(control.audit(1, before=number + 1)), None)
+
+
+def _learn_chain(store: IncidentStore, control: ControlStore, mine: InstallationMark) -> None:
+    """Note the chain of the row that the incident database has reached, where who noted it kept none."""
+    row = _row_at(control, mine.reached)
+    if row is not None and row.number == mine.reached:
+        store.reach(row, of=mine.installation)
 
 
 def note_reached(store: IncidentStore, control: ControlStore, row: AuditRow) -> None:
@@ -51,8 +66,8 @@ def note_reached(store: IncidentStore, control: ControlStore, row: AuditRow) -> 
     theirs, mine = control.mark(), store.mark()  # in this order, as above
     if theirs is None or mine is None or _fault(control, mine, theirs):
         return
-    store.reach(row.number, row.chain)
-    control.reach(row.number, row.chain)
+    store.reach(row, of=theirs.installation)
+    control.reach(row, of=theirs.installation)
 
 
 def put_on_record(context: StageContext, *, at: datetime, kind: str, incident: str, who: str, body: str) -> None:

@@ -22,8 +22,15 @@ def row(number: int, chain: str = "c7") -> AuditRow:
         (HERE, HERE, None),
         (HERE, HERE.with_(reached=5), row(7)),
         (HERE.with_(chain=""), HERE.with_(reached=5), row(7, "x")),
+        (HERE.with_(chain=""), HERE, None),
     ],
-    ids=["new", "settled", "stopped before the control database was told", "from before chains were kept"],
+    ids=[
+        "new",
+        "settled",
+        "stopped before the control database was told",
+        "from before chains were kept",
+        "and the other one since",
+    ],
 )
 def test_what_belongs_together_has_no_fault(
     incidents: InstallationMark | None, control: InstallationMark | None, newest: AuditRow | None
@@ -40,6 +47,7 @@ def test_what_belongs_together_has_no_fault(
         (HERE, HERE.with_(reached=5), row(6), "the control database is older than the incident database: its record"),
         (HERE, HERE.with_(reached=0), None, "its record ends at row 0, and row 7 was written"),
         (HERE, HERE.with_(reached=5), row(7, "x"), "row 7 of its record is not the one that was written first"),
+        (HERE, HERE.with_(chain="x"), None, "row 7 of the record is another one in each"),
         (
             HERE.with_(reached=5),
             HERE,
@@ -54,6 +62,7 @@ def test_what_belongs_together_has_no_fault(
         "control older",
         "record empty",
         "record begun anew",
+        "on apart",
         "incidents older",
     ],
 )
@@ -66,6 +75,11 @@ def test_what_does_not_says_why(
 
 
 def test_a_mark_never_goes_back() -> None:
-    assert advanced(HERE, 3, "c3") == HERE
-    assert advanced(HERE, 7, "another") == HERE
-    assert advanced(HERE, 9, "c9") == HERE.with_(reached=9, chain="c9")
+    assert advanced(HERE, row(3, "c3")) == HERE
+    assert advanced(HERE, row(7, "another")) == HERE
+    assert advanced(HERE, row(9, "c9")) == HERE.with_(reached=9, chain="c9")
+
+
+def test_a_mark_without_a_chain_learns_that_of_its_row() -> None:
+    assert advanced(HERE.with_(chain=""), row(6, "c6")) == HERE.with_(chain="")
+    assert advanced(HERE.with_(chain=""), row(7)) == HERE

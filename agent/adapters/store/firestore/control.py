@@ -89,7 +89,7 @@ class FirestoreControlStore(FirestoreMark):
                 return CastResult(outcome=CastOutcome.DECIDED, decision=str(won.data["decision"]))
             return CastResult(outcome=CastOutcome.CAST, decision=decision or "")
 
-        return until_alone(attempt)
+        return until_alone(attempt, self._documents.name)
 
     def begin(
         self, intent: Intent, *, rate_limit: RateLimit | None = None, begun_before: int | None = None
@@ -127,7 +127,7 @@ class FirestoreControlStore(FirestoreMark):
             self._documents.write(writes)
             return BeginResult(use=ReceiptUse.OURS, intent=intent)
 
-        return until_alone(attempt)
+        return until_alone(attempt, self._documents.name)
 
     def begun(self, since: datetime) -> BegunChanges:
         """Return the changes that were begun; see the port."""
@@ -217,7 +217,7 @@ class FirestoreControlStore(FirestoreMark):
             self._documents.write([_guarded(path, data, found)])
             return Lease(name=name, holder=holder, token=token, until=from_us(until))
 
-        return until_alone(attempt)
+        return until_alone(attempt, self._documents.name)
 
     def holds(self, lease: Lease, now: datetime) -> bool:
         """Whether the lease is still the newest one and not over; see the port."""
@@ -235,7 +235,7 @@ class FirestoreControlStore(FirestoreMark):
             if found is not None and found.data["token"] == lease.token:
                 self._documents.write([_guarded(path, {**found.data, "ends_at": 0}, found)])
 
-        until_alone(attempt)
+        until_alone(attempt, self._documents.name)
 
     def append(self, *, at: datetime, kind: str, incident: str, who: str, body: str, once: bool = False) -> AuditRow:
         """Add a row to the record; see the port.
@@ -254,7 +254,7 @@ class FirestoreControlStore(FirestoreMark):
             self._documents.write([Write(path=f"audit/{row.number:012d}", data=data, absent=True)])
             return row
 
-        return until_alone(attempt)
+        return until_alone(attempt, self._documents.name)
 
     def audit(self, limit: int = 1000, *, before: int | None = None) -> tuple[AuditRow, ...]:
         """Return the newest rows of the record, oldest first; see the port."""

@@ -115,12 +115,21 @@ class Documents:
         return True
 
     def first(self, path: str, data: Data) -> Data:
-        """Write a document that is never deleted where there is none, and return what stands there."""
-        if self.create(path, data):
-            return data
-        found = self.get(path)
-        assert found is not None, f"{path!r} stood a moment ago, and nobody deletes it"
-        return found.data
+        """Write a document where there is none, and return what stands there; this program deletes none of them.
+
+        Raises:
+            FirestoreTimeout: A person deleted it at that moment, again and again.
+        """
+
+        def attempt() -> Data:
+            if self.create(path, data):
+                return data
+            found = self.get(path)
+            if found is None:
+                raise Rival(path)
+            return found.data
+
+        return until_alone(attempt, self.name)
 
     def put(self, path: str, data: Data) -> None:
         """Write a document, whatever stood there."""
@@ -245,7 +254,7 @@ def document_path(collection: str, name: str) -> str:
     return f"{collection}/{spelled if len(spelled) < ID_BYTES // 2 else '~' + digest(name)}"
 
 
-def until_alone(attempt: Callable[[], T]) -> T:
+def until_alone(attempt: Callable[[], T], database: str) -> T:
     """Try again while rivals write first.
 
     Raises:
@@ -257,7 +266,7 @@ def until_alone(attempt: Callable[[], T]) -> T:
         except Rival:
             continue
     raise FirestoreTimeout(
-        "the database was not written",
+        f"the database {database!r} was not written",
         why=f"others wrote first {ATTEMPTS} times in a row",
         hint="it is tried again",
     )

@@ -5,6 +5,7 @@ from typing import Final
 
 from agent.adapters.store.firestore.documents import Data, Documents, Write, until_alone
 from agent.core.database_pair import InstallationMark, advanced
+from agent.core.decision.audit import AuditRow
 
 PATH: Final = "installation/this"
 
@@ -36,9 +37,9 @@ class FirestoreMark:
         """Note that the other one carries it too; see the port."""
         self._change(lambda mark: mark.with_(paired=True))
 
-    def reach(self, number: int, chain: str) -> None:
+    def reach(self, row: AuditRow, *, of: str) -> None:
         """Let the mark grow; see the port."""
-        self._change(lambda mark: advanced(mark, number, chain))
+        self._change(lambda mark: advanced(mark, row) if mark.installation == of else mark)
 
     def _change(self, changed: Callable[[InstallationMark], InstallationMark]) -> None:
         def attempt() -> None:
@@ -50,14 +51,16 @@ class FirestoreMark:
             if after != before:
                 self._documents.write([Write(path=PATH, data=_data(after), stamp=found.stamp)])
 
-        until_alone(attempt)
+        until_alone(attempt, self._documents.name)
 
 
 def _data(mark: InstallationMark) -> Data:
-    return {"id": mark.installation, "paired": mark.paired, "reached": mark.reached, "chain": mark.chain}
+    row = {"number": mark.reached, "chain": mark.chain}
+    return {"id": mark.installation, "paired": mark.paired, "reached": mark.reached, "row": row}
 
 
 def _mark(data: Data) -> InstallationMark:
-    return InstallationMark(
-        installation=data["id"], paired=data["paired"], reached=data["reached"], chain=data.get("chain", "")
-    )
+    """Read a mark; an older revision that runs beside this one moves ``reached`` and leaves ``row`` as it was."""
+    row = data.get("row", {})
+    chain = row.get("chain", "") if row.get("number") == data["reached"] else ""
+    return InstallationMark(installation=data["id"], paired=data["paired"], reached=data["reached"], chain=chain)

@@ -14,4 +14,5 @@ ON CONFLICT (one) DO UPDATE SET id = excluded.id, paired = excluded.paired, reac
 UPDATE installation SET paired = 1 WHERE one = 1;
 
 -- name: mark_reached
-UPDATE installation SET reached = :reached, chain = :chain WHERE one = 1 AND reached < :reached;
+UPDATE installation SET reached = :reached, chain = :chain
+WHERE id = :id AND (reached < :reached OR (reached = :reached AND chain = ''));

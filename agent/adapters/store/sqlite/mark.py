@@ -6,6 +6,7 @@ from typing import Final
 from agent.adapters.store.named_sql import queries
 from agent.adapters.store.sqlite.database import SqliteDatabase
 from agent.core.database_pair import InstallationMark
+from agent.core.decision.audit import AuditRow
 
 SQL: Final = queries("installation")
 
@@ -41,10 +42,10 @@ class SqliteMark:
         with self._database.writing() as db:
             db.execute(SQL["mark_paired"])
 
-    def reach(self, number: int, chain: str) -> None:
+    def reach(self, row: AuditRow, *, of: str) -> None:
         """Let the mark grow; see the port."""
         with self._database.writing() as db:
-            db.execute(SQL["mark_reached"], {"reached": number, "chain": chain})
+            db.execute(SQL["mark_reached"], {"id": of, "reached": row.number, "chain": row.chain})
 
 
 def _row(mark: InstallationMark) -> dict[str, object]:

@@ -89,6 +89,30 @@ from agent.failures.match.matcher import Matcher
             "unsupported_dtype_or_quant",
             "change_model_or_quantization",
         ),
+        (
+            (
+                "config: {'splitting_ops': ['vllm::unified_attention']}\n"
+                '  File "/srv/quantization/utils/fp8_utils.py", line 9, in w8a8_block_fp8_matmul\n'
+                "ValueError: type fp8e4nv not supported in this architecture"
+            ),
+            "unsupported_dtype_or_quant",
+            "change_model_or_quantization",
+        ),
+        (
+            "ValueError: Following weights were not initialized from checkpoint: {'visual.a.bias', 'vision_b.weight'}",
+            "unsupported_architecture",
+            "change_model_or_quantization",
+        ),
+        (
+            "ValueError: Following weights were not initialized from checkpoint: {'visual.a.bias', 'lm_head.weight'}",
+            "weights_unreadable",
+            "redownload_weights",
+        ),
+        (
+            "ValueError: Following weights were not initialized from checkpoint: {'visual.a.qweight', 'visual.a.scales'}",
+            "unsupported_dtype_or_quant",
+            "change_model_or_quantization",
+        ),
         ("ValueError: invalid literal for int() with base 10: 'GPU-6f7b'", "invalid_flag", "upgrade_version"),
         (
             "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens",

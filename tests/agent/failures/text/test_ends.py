@@ -90,7 +90,14 @@ LEAKED = (
 )
 
 
-@pytest.mark.parametrize("leaked", [[LEAKED], ["nanobind: leaked 7 functions!", ' - leaked function "reset"']])
+@pytest.mark.parametrize(
+    "leaked",
+    [
+        [LEAKED],
+        ["nanobind: leaked 7 functions!", ' - leaked function "reset"'],
+        ["nanobind: leaked 3 keep_alive records!"],
+    ],
+)
 def test_what_python_cleans_up_at_its_end_ends_the_server_unless_it_was_stopped(
     matcher: Matcher, leaked: list[str]
 ) -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from agent.core.database_pair import InstallationMark
 from agent.stages.shared.database_pair import note_reached, pairing_fault
 
 
@@ -88,6 +89,21 @@ def test_a_row_of_an_installation_that_is_stamped_meanwhile_is_no_lost_database(
     busy, calls = overtaken_at(world, number, stamps)
     note_reached(busy.store, busy.control, written(world, bench.clock.now()))
     assert len(calls) < CALLS[-1]
+    assert pairing_fault(world) == ""
+
+
+@pytest.mark.parametrize("number", CALLS)
+def test_a_row_is_not_noted_in_marks_that_were_made_anew_meanwhile(bench, number):
+    """A person who pairs both anew, or deletes both marks in the cloud, does not wait for who is writing."""
+    world = bench.executor
+    assert pairing_fault(world) == ""
+
+    def paired_anew():
+        world.store.set_mark(InstallationMark(installation="anew", paired=True))
+        world.control.set_mark(InstallationMark(installation="anew", paired=True))
+
+    busy, _ = overtaken_at(world, number, paired_anew)
+    note_reached(busy.store, busy.control, written(world, bench.clock.now()))
     assert pairing_fault(world) == ""
 
 
