@@ -25,6 +25,7 @@ from agent.catalogue.load_failures import load_failures
 from agent.failures.match.matcher import Matcher, compile_catalogue
 from agent.failures.match.phrase import parse_phrase, phrase_pattern
 from agent.failures.signature import Role
+from agent.failures.text.client_text import without_client_words
 
 LINES = 50_000
 LOOP_LINES = 300
@@ -116,7 +117,10 @@ def scanned(matcher: Matcher, line: Callable[[int], str], count: int) -> tuple[f
 
 
 def slow_troubles(matcher: Matcher) -> Callable[[list[str]], list[tuple[int, str]]]:
-    """The same answer by a loop over compiled regular expressions: each line, each signature, until one stands."""
+    """The same answer by a loop over compiled regular expressions: each line, each signature, until one stands.
+
+    Both take the words of clients out of a line first, as a route in an access log.
+    """
     order = list(Role)
     failing = {Role.CAUSE, Role.CONSEQUENCE}
     trouble = [c for c in matcher.compiled if c.entry.role in failing and not c.entry.needs_silence]
@@ -143,7 +147,7 @@ def slow_troubles(matcher: Matcher) -> Callable[[list[str]], list[tuple[int, str
 
     def find(lines: list[str]) -> list[tuple[int, str]]:
         found = []
-        for index, line in enumerate(lines):
+        for index, line in enumerate(map(without_client_words, lines)):
             if any(claim.search(line) for claim in claims):
                 continue
             for name, phrases, vetoes, skips in compiled:
