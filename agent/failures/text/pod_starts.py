@@ -23,6 +23,7 @@ BEFORE_A_START = (
 """Events of what a whole pod waits for: a node, then its volumes and its sandbox, before any container starts."""
 
 GIVEN_A_NODE = "Successfully assigned "
+_CREATED = "Created pod: "
 
 _IMAGE = re.compile(r"(?:ull(?:ing|ed)?|ulling) image[: ]{1,2}\"(?P<name>[^\"]{1,300})\"")
 _PULLED = "Successfully pulled image"
@@ -111,7 +112,7 @@ class PodStarts:
         """Whether an event says what a pod waited for, and the pod has it below, and not since before.
 
         Events are not always sorted by time: where both have an age it says which was first. An event that names no pod
-        is of no pod that others name, but of the one that ``kubectl describe`` shows.
+        is of no pod that others name, but of the one that ``kubectl describe`` shows, or the only one that was created.
         """
         line = self._lines[index]
         if not is_waiting(line):
@@ -121,8 +122,16 @@ class PodStarts:
         pods: frozenset[str | int] = frozenset(pods_of(line))
         if not pods and len(self._named[server, block]) <= described:
             pods = frozenset({block})
+        elif not pods and self._named[server, block] == self._created:
+            pods = self._created
         kinds = {False, any(word in line for word in BEFORE_A_NODE)}
         return any(self._has((server, pod, kind), index, age) for pod in pods for kind in kinds)
+
+    @cached_property
+    def _created(self) -> frozenset[str]:
+        """The pod that the events say was created; nothing where they say so of several, or of none."""
+        found = {line.rpartition(_CREATED)[2].strip() for line in self._lines if _CREATED in line}
+        return frozenset(found) if len(found) == 1 else frozenset()
 
     def pulled(self, index: int) -> bool:
         """Whether the image that an event could not pull was pulled below it, and not since before.

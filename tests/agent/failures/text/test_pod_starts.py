@@ -30,6 +30,21 @@ def test_what_a_pod_waited_for_is_over_once_a_container_of_it_starts(matcher: Ma
     assert told(waits, RUNS, "OSError: [Errno 13] Permission denied: '/models/lamp'", RUNS) == "weights_unreadable"
 
 
+def test_an_event_without_a_name_is_of_the_only_pod_that_was_created(matcher: Matcher) -> None:
+    """Columns that somebody chose, without the object; with two pods nobody knows whose it is."""
+    at = "2031-05-06T07:08:09Z   "
+    created = at + "SuccessfulCreate   Created pod: lamp-5f7c9d8b64-x4l8z"
+    waits = at + "FailedScheduling   0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+    given = at + "Scheduled          Successfully assigned llm/lamp-5f7c9d8b64-x4l8z to node-1"
+    other = created.replace("x4l8z", "x4l8q")
+
+    def told(*lines: str) -> str:
+        return matcher.classify("\n".join(lines), whole_log=True, platform="kubernetes").class_
+
+    assert told(created, waits, given) == "benign"
+    assert told(created, waits) == told(created, given, waits) == told(created, other, waits, given) == "quota_exceeded"
+
+
 NO_CARD = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 TO_NODE = "Successfully assigned default/{} to node-1"
 UNBOUND = "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims."
