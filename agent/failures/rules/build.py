@@ -29,8 +29,9 @@ _QUANTISED_PARAMETER = re.compile(
 )
 
 _ENCODER = ("visual.", "vision_", "model.vis")
+"""How the names of an image encoder's weights begin."""
 _OWN_NAME = re.compile(r"cannot import name '\w{1,80}' from '(?:vllm|sglang)\.")
-"""A name that a module of the server itself does not have: whoever asks for it is of another version."""
+"""A name that a module of the server itself does not have: what imports it is of another version."""
 _OF_ATTENTION = (
     'decode_attention.py"',
     'unified_attention.py"',
@@ -38,7 +39,9 @@ _OF_ATTENTION = (
     'extend_attention.py"',
     'paged_attn.py"',
 )
+"""Frames that compute attention from a KV cache in FP8."""
 _OF_WEIGHTS = ("w8a8", 'fp8_utils.py"', "scaled_mm", 'fused_moe.py"')
+"""Frames that multiply by weights in FP8, which no format of the cache changes."""
 
 
 def import_failure(case: RuleInput) -> Ruling:

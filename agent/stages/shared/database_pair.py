@@ -58,10 +58,10 @@ def _learn_chain(store: IncidentStore, control: ControlStore, mine: Installation
 
 
 def note_reached(store: IncidentStore, control: ControlStore, row: AuditRow) -> None:
-    """Tell each database how far the other has come: the record to ``row``, which is written by now.
+    """Note in each database how far the other has come: the record to ``row``, which is written by now.
 
-    Where they are not stamped yet whoever stamps them begins at no row; where they do not belong together neither is
-    told, because that would hide it.
+    Nothing is noted where they are not stamped yet, since stamping begins at no row, nor where they do not belong
+    together, since that would hide it.
     """
     theirs, mine = control.mark(), store.mark()  # in this order, as above
     if theirs is None or mine is None or _fault(control, mine, theirs):

@@ -27,7 +27,7 @@ def row(number: int, chain: str = "c7") -> AuditRow:
     ids=[
         "new",
         "settled",
-        "stopped before the control database was told",
+        "stopped before the control database noted it",
         "from before chains were kept",
         "and the other one since",
     ],

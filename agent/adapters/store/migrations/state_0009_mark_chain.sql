@@ -1,2 +1,2 @@
--- The chain of the row that was reached: two rows of one number are told apart. Empty in marks from before.
+-- The chain of the row that was reached, so that another row of the same number is recognised. Empty in older marks.
 ALTER TABLE installation ADD COLUMN chain TEXT NOT NULL DEFAULT '';

@@ -38,11 +38,16 @@ def test_an_event_without_a_name_is_of_the_only_pod_that_was_created(matcher: Ma
     given = at + "Scheduled          Successfully assigned llm/lamp-5f7c9d8b64-x4l8z to node-1"
     other = created.replace("x4l8z", "x4l8q")
 
-    def told(*lines: str) -> str:
+    def class_of(*lines: str) -> str:
         return matcher.classify("\n".join(lines), whole_log=True, platform="kubernetes").class_
 
-    assert told(created, waits, given) == "benign"
-    assert told(created, waits) == told(created, given, waits) == told(created, other, waits, given) == "quota_exceeded"
+    assert class_of(created, waits, given) == "benign"
+    assert (
+        class_of(created, waits)
+        == class_of(created, given, waits)
+        == class_of(created, other, waits, given)
+        == "quota_exceeded"
+    )
 
 
 NO_CARD = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
