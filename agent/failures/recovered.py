@@ -9,6 +9,7 @@ from functools import cache
 from agent.failures.asked_to_end import PASSING, Asked
 from agent.failures.signature import PLAIN_TROUBLE, TROUBLE, FailureClass, Phase, Proof, Role, Sighting, Signature
 from agent.failures.text.answers import Answers
+from agent.failures.text.asleep import without_tokens_asleep
 from agent.failures.text.documents import documents
 from agent.failures.text.log_text import failure_candidates, is_error_line, is_failure_candidate, is_warning
 from agent.failures.text.no_evidence import (
@@ -174,7 +175,8 @@ def timeline_of(
     marks = [mark for mark in marks if mark.proof not in {Proof.QUEUE_EMPTY, Proof.INTERRUPTED}]
     ended = [s.index for s in sightings if s.signature.role is Role.BENIGN and s.signature.phase is Phase.STOPPING]
     probed = _probed(sightings, lines)
-    return Timeline(marks, lines, sorted({*loud, *spoken}), servers, probed=probed, ended=ended)
+    awake = without_tokens_asleep(lines, marks)
+    return Timeline(awake, lines, sorted({*loud, *spoken}), servers, probed=probed, ended=ended)
 
 
 def standing(
