@@ -140,6 +140,8 @@ class TowerFacts:
         sharded: True when the tower is split under tensor parallelism.
         splittable: An item may be split over steps (the model does not attend to it as a whole).
         unseen: What its profile run takes was never recorded, and no relative tells.
+        most_bytes_per_batch: Of one that is unseen, the most that the tensors of its code can hold for 2,048 tokens of
+            the batch; None: its code was not read for that, or its items have no largest size.
         unnamed: Layers whose name tells no tower are counted with it, so flags may leave less out than all of it; None:
             not known, the profile is older than the distinction.
     """
@@ -153,6 +155,7 @@ class TowerFacts:
     sharded: bool = False
     splittable: bool = False
     unseen: bool = False
+    most_bytes_per_batch: int | None = None
     unnamed: bool | None = None
 
 

@@ -21,6 +21,9 @@ _MOST_OF_UNSEEN, _WIDEST_SEEN, _BATCH_OF_UNSEEN = 32 * GIB, 1_300_000_000, 8192
 """Twice the most that a recorded tower took (15.3 GiB: Qwen2.5-VL, a video of 114,688 tokens), for towers with as many
 parameters as the largest of those at the most; larger ones are wider by the root of that, larger batches hold more."""
 
+_BATCH_OF_CODE = 2048
+"""The batch for which ``TowerFacts.most_bytes_per_batch`` holds; a larger one may encode more items at once."""
+
 _WITH_FLASH_ATTENTION = ("amd-mi2", "amd-mi3")
 _NO_FLASH_ATTENTION = (
     "what its image encoder takes on this card is not known: it may have no FlashAttention "
@@ -65,12 +68,14 @@ def _profiled_tokens(tower: TowerFacts, flags: Flags, run: Effective) -> int:
     return item * max(1, min(run.max_num_batched_tokens // item, most * run.max_num_seqs))
 
 
-def _unseen_towers(model: ModelFacts, flags: Flags) -> list[str]:
-    """The towers that the flags build whose profile run was never recorded."""
+def _unseen_towers(model: ModelFacts, flags: Flags) -> dict[str, TowerFacts]:
+    """The towers that the flags build whose profile run was never recorded, by name."""
     if flags.skip_mm_profiling:
-        return []
+        return {}
     towers = ((TensorGroup.VISION, model.vision), (TensorGroup.AUDIO, model.audio))
-    return [group.value for group, tower in towers if tower and tower.unseen and tower_is_built(group, tower, flags)]
+    return {
+        group.value: tower for group, tower in towers if tower and tower.unseen and tower_is_built(group, tower, flags)
+    }
 
 
 def unread_profile(
@@ -107,12 +112,20 @@ def _profiles_by_pytorch(model: ModelFacts, accelerator: AcceleratorFacts, flags
 
 
 def unseen_peak(model: ModelFacts, flags: Flags, run: Effective, rules: VersionRules) -> int:
-    """The most that a tower may take which nobody saw profiled, bytes per device; before 0.13 nothing bounds it."""
-    if not _unseen_towers(model, flags) or not _bounds_unseen(rules):
+    """The most that a tower may take which nobody saw profiled, bytes per device; before 0.13 nothing bounds it.
+
+    What the code of all of them tells is less than what may be said of any.
+    """
+    towers = _unseen_towers(model, flags)
+    if not towers or not _bounds_unseen(rules):
         return 0
+    batch = run.max_num_batched_tokens
+    told = [tower.most_bytes_per_batch for tower in towers.values() if tower.most_bytes_per_batch is not None]
+    if len(told) == len(towers):
+        return int(max(told) * max(1.0, batch / _BATCH_OF_CODE))
     params = max(tower.params for tower in (model.vision, model.audio) if tower is not None)
     wider = max(1.0, params / _WIDEST_SEEN) ** 0.5
-    return int(_MOST_OF_UNSEEN * wider * max(1.0, run.max_num_batched_tokens / _BATCH_OF_UNSEEN))
+    return int(_MOST_OF_UNSEEN * wider * max(1.0, batch / _BATCH_OF_UNSEEN))
 
 
 def _bounds_unseen(rules: VersionRules) -> bool:

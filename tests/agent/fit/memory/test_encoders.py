@@ -162,3 +162,22 @@ def test_a_checkpoint_that_was_seen_in_two_sizes_is_bounded_by_both(ask):
     flags = f"--max-model-len 65536 --gpu-memory-utilization 0.89 --max-num-seqs 32 --speculative-config '{draft}'"
     weights = ask("poolside/Laguna-S-2.1-INT4", "nvidia-gb10", flags, vllm="0.25").weights_bytes
     assert weights.low / GIB < 69.34 < 95.46 < weights.high / GIB
+
+
+@pytest.mark.parametrize(
+    ("model", "card", "flags", "fits"),
+    [
+        ("Qwen/Qwen3-ASR-1.7B", "nvidia-l4", "--max-model-len 4096", True),
+        ("Qwen/Qwen3-ASR-0.6B", "nvidia-l4", "--max-model-len 4096", True),
+        ("deepseek-ai/DeepSeek-OCR", "nvidia-rtx-3090", "--max-model-len 8192 --max-num-seqs 32", True),
+        ("deepseek-ai/DeepSeek-OCR-2", "nvidia-l40s", "--max-model-len 8192 --max-num-seqs 32", True),
+        ("deepseek-ai/DeepSeek-OCR-2", "nvidia-l40s", "--max-num-seqs 32 --max-num-batched-tokens 16384", None),
+        ("Qwen/Qwen3-ASR-1.7B", "nvidia-l4", "--max-model-len 4096 --max-num-batched-tokens 16384", None),
+        ("PaddlePaddle/PaddleOCR-VL", "nvidia-l4", "--max-model-len 4096", None),
+    ],
+)
+def test_items_of_one_size_whose_code_was_read_bound_what_was_never_recorded(ask, model, card, flags, fits):
+    """Rows held299 and held729 started; a larger batch may hold more of their items at once."""
+    report = ask(model, card, flags, vllm="0.30.0")
+    assert report.fits is fits
+    assert any("was not recorded" in told for told in report.assumptions) or fits is None
