@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agent.failures.finding import Value
-from agent.failures.rules.memory import cache_blocks, gpu_oom, hbm, occupied, offload_buffer, one_request
+from agent.failures.rules.memory import cache_blocks, gpu_oom, hbm, illegal, occupied, offload_buffer, one_request
 from agent.failures.rules.rule_input import RuleInput
 from agent.failures.signature import FailureClass, Phase
 
@@ -134,3 +134,12 @@ def test_offload_buffers_of_all_workers_tell_only_where_the_log_ends_with_them()
     assert offload_buffer(replace(asked, text=said.format(0, 30.0))).class_ is FailureClass.UNKNOWN
     assert offload_buffer(replace(asked, progress_after=True)).class_ is FailureClass.UNKNOWN
     assert offload_buffer(replace(asked, also=asked.also | {"exit_137"})).class_ is FailureClass.UNKNOWN
+
+
+def test_a_survivors_segmentation_fault_follows_from_the_peer_that_nccl_lost() -> None:
+    fault, lost = "caught signal 11 (segmentation fault)", "ncclremoteerror: a call failed possibly due to ..."
+    below = RuleInput(line=fault, text=f"{lost}\n{fault}", fields={}, phase=Phase.SERVING)
+    assert illegal(below).class_ is FailureClass.NCCL_FAILURE
+    assert illegal(replace(below, text=f"{fault}\n{lost}")).class_ is None
+    kernel = "an illegal memory access was encountered"
+    assert illegal(replace(below, line=kernel, text=f"{lost}\n{kernel}")).class_ is None
