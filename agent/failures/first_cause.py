@@ -78,7 +78,8 @@ MOST_EVIDENCE = 6
 
 _OF_CODE = re.compile(
     r"\b(?:NameError|UnboundLocalError): "
-    r"|\bTypeError: .{1,200}(?:unexpected keyword|missing \d{1,2} required|positional argument)"
+    r"|\bTypeError: .{1,200}(?:unexpected keyword|multiple values for argument"
+    r"|missing \d{1,2} required|positional argument)"
     r"|\bAttributeError: (?:module|type object) "
 )
 """Exceptions of code that does not go together, or that a model's files call with what it does not know."""

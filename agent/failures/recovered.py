@@ -188,7 +188,7 @@ def standing(
     """
     asked = Asked(sightings, lines, timeline)
     deadly = (s for s in sightings if _is_end(s.signature) and not asked.covers(s))
-    ends = [s.index for s in deadly if not _ordered_stop(s, lines, timeline)]
+    ends = [_told_until(s.index, lines, timeline) for s in deadly if not _ordered_stop(s, lines, timeline)]
     deaths = defaultdict(list)
     for index in sorted(ends):
         deaths[timeline.start(index)].append(index)
@@ -305,6 +305,12 @@ def _is_observed_probe(entry: Signature) -> bool:
 
 def _is_end(entry: Signature) -> bool:
     return entry.role is not Role.HINT and entry.failure_class in NEVER_OVER and not entry.passing
+
+
+def _told_until(index: int, lines: Sequence[str], timeline: Timeline) -> int:
+    """Where the words of an end are over: below the exception of the traceback that its line announces."""
+    end = end_of_traceback(lines, index, timeline)
+    return index if end is None else end + 1
 
 
 def _over(sighting: Sighting, timeline: Timeline, deaths: _Ends, queues: Queues | None) -> bool:

@@ -23,6 +23,8 @@ _IMPORT_WORDS = (
     "undefined symbol",
     "importerror",
 )
+_DRAFTS = ("_mtp.py", "eagle", "dflash", "dspark", "medusa")
+"""Names in the frames of a draft model: what it is built from belongs to the server's version."""
 _QUANTISERS = ("quantiz", "awq", "gptq", "compressed_tensors", "compressed-tensors", "qwix", "nvfp4", "bitsandbytes")
 _QUANTISED_PARAMETER = re.compile(
     r"\.(?:\w{0,20}_scale(?:_inv|_2)?|g_idx|qweight|qzeros|scales|scb|absmax|weight_packed|weight_shape|zero_point)\b"
@@ -158,6 +160,8 @@ def weights_shape(case: RuleInput) -> Ruling:
         return Ruling(
             class_=FailureClass.ENGINE_DEAD, fixes=("upgrade_version", "none_code_bug", "restart"), confidence=0.6
         )
+    if case.has("tried to load weights of size") and case.mentions(*_DRAFTS):
+        return Ruling(fixes=("upgrade_version", "change_model_or_quantization", "none_code_bug", "redownload_weights"))
     missing = _missing_names(case.line)
     if missing and all(name.startswith(_ENCODER) for name in missing):
         return Ruling(

@@ -57,6 +57,8 @@ RESERVE_FIXES: Fixes = (
     "set_flag max_num_seqs lower",
     "change_model_or_quantization",
 )
+METAL_FIXES: Fixes = ("change_model_or_quantization", "set_flag max_model_len lower", "restart")
+"""Apple's cards take no share of a memory that they have not to themselves."""
 _OF_LLAMA_CPP = ("ggml_", "llama_", "alloc_tensor_range", "graph_reserve")
 _RESERVES = ("ggml_gallocr", "compute buffer", "graph_reserve", "sched_reserve", "llama_new_context", "llama_context:")
 _LOADS = ("alloc_tensor_range", "error loading model: unable to allocate")
@@ -103,8 +105,12 @@ def gpu_oom(case: RuleInput) -> Ruling:
     Without a phase, a block of GiBs is a profile run or a long prompt, and anything smaller is taken for weight
     loading, whose layers are tens to hundreds of MiB: a guess, and the answer says so by its confidence.
     """
-    if case.phase in {Phase.READY, Phase.SERVING}:
-        return Ruling(fixes=RUNTIME_FIXES)  # who else stands in the list is the engine's other processes
+    if case.has("[metal]"):
+        known: Fixes | None = METAL_FIXES
+    else:  # of a server that is up, who else stands in the list is the engine's other processes
+        known = RUNTIME_FIXES if case.phase in {Phase.READY, Phase.SERVING} else None
+    if known:
+        return Ruling(fixes=known)
     if case.has(*_OF_LLAMA_CPP):
         return _llama_cpp(case)
     total, free, own = case.gib("gpu_total"), case.gib("gpu_free"), case.gib("process")
@@ -124,15 +130,15 @@ def gpu_oom(case: RuleInput) -> Ruling:
         return ruling
     if case.phase is Phase.PROFILING:
         return Ruling(fixes=_of_profiling(case))
-    known = _BY_PHASE.get(case.phase)
-    return Ruling(fixes=known) if known else _without_a_phase(case)
+    by_phase = _BY_PHASE.get(case.phase)
+    return Ruling(fixes=by_phase) if by_phase else _without_a_phase(case)
 
 
 def _of_frames(case: RuleInput) -> Ruling | None:
     """What frames say: a sleeping engine wakes up, a program asks it for answers, or a worker has not begun to load."""
     frames = case.text.partition(case.line)[0].rpartition(TRACEBACK.lower())[2] if case.line else ""
     called = case.phase in {Phase.PROFILING, Phase.GRAPH_CAPTURE} and _CALLED.search(case.text)
-    if _WAKES.search(frames) or called:
+    if _WAKES.search(frames) or case.mentions("call to wake_up method failed") or called:
         return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
     if _SETS_DEVICE.search(frames) and not case.mentions(*_LOADED):  # a rank of the same server may fill it
         return Ruling(class_=FailureClass.GPU_MEMORY_OCCUPIED, fixes=OCCUPIED_FIXES, confidence=0.8)

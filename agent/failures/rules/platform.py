@@ -298,7 +298,20 @@ def silent_death(case: RuleInput) -> Ruling:
     return Ruling()
 
 
+_RAISED_RIGHT_ABOVE = re.compile(
+    r"\n(?:\[[^\]\n]{0,80}\] ?)?[\w.]{0,80}(?:error|exception)(?:: [^\n]{0,400})?\n(?:[^\n]{0,160}\n){0,3}[^\n]{0,160}$"
+)
+"""Of the text above a line, in small letters: an exception with no more than a few lines below it."""
+
+
 def killed(case: RuleInput) -> Ruling:
-    """A start that is killed while it takes memory was mostly killed for it; elsewhere an operator is as likely."""
+    """A start that is killed while it takes memory was mostly killed for it; elsewhere an operator is as likely.
+
+    Right below an exception it is the server that ends its own processes.
+    """
+    above = case.text.partition(case.line)[0] if case.line else ""
+    if _RAISED_RIGHT_ABOVE.search(above):
+        fixes = ("upgrade_version", "none_code_bug", "collect_container_logs")
+        return Ruling(class_=FailureClass.ENGINE_DEAD, fixes=fixes, confidence=0.4)
     taking = case.phase in _LOADS
     return Ruling(confidence=0.75 if taking else 0.5)

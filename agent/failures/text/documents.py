@@ -1,9 +1,9 @@
-"""Rule files and help texts name failures that nobody had; a line that explains or only shows one is not certain."""
+"""Rule files, help texts and programs name failures that nobody had; a line that only shows one is not certain."""
 
 import re
 from collections.abc import Sequence
 
-from agent.failures.text.log_text import has_head, indent_of, is_note, is_warning
+from agent.failures.text.log_text import TRACEBACK, has_head, indent_of, is_error_line, is_note, is_warning
 from agent.failures.text.streams import body_of
 
 MOST_RULE_LINES = 4
@@ -11,6 +11,9 @@ MOST_RULE_LINES = 4
 
 MOST_HEADING_LINES = 3
 """Blank lines and the heading between two groups of options."""
+
+LEAST_STATEMENTS = 4
+"""Fewer statements in a row may be what a traceback or a message quotes."""
 
 _COLLECTORS = ("pipeline_stages:", "scrape_configs:")
 _EXPRESSION = re.compile(r"\s+(?:expr|for|labels|annotations):")
@@ -20,6 +23,15 @@ _DESCRIBED = re.compile(r"\s*[A-Z][A-Za-z ]{1,30}:\s{2,}\S")
 _OPTION = re.compile(r"\s{0,12}-{1,2}[A-Za-z]")
 _ASKS_FOR_HELP = re.compile(r"\s{0,8}(?:-\w{1,4},\s{1,8})?--help\s{2,40}\S")
 _HEADING = re.compile(r"\s*$|\S.{0,80}:\s*$")
+_PROGRAM_WORDS = ("def ", "class ", "import ")
+_BEGINS_PROGRAM = re.compile(r"\s*(?:(?:async )?def \w+\(|class \w+[(:]|import \w|from [\w.]+ import )")
+_STATEMENT = re.compile(
+    r"\s*(?:(?:async )?def \w+\(|class \w+[(:]|import \w|from [\w.]+ import |@\w"
+    r"|(?:if|elif|for|while|with|except|async)\b.*:\s*(?:#.*)?$|(?:else|try|finally|except):|return\b|raise \w|assert "
+    r"|pass$|break$|continue$"
+    r"|(?:await |yield )?[\w.]+(?:\[[^\]]{0,80}\])?(?:: [\w.\[\], ]{1,80})? [-+*/]?= \S|[\w.]+\()"
+)
+"""A statement of a program in Python, as far as one line shows."""
 _DESCRIBES = re.compile(
     r"[\s#>*+-]*(?:\d{1,2}[.)] )?(?:"
     r"(?:If|When|Whenever) .*\b(?:sees?|gets?|shows?|hits?|encounters?|finds?|reads?|reports?|appears?|raised|seen)\b"
@@ -44,7 +56,7 @@ def may_only_describe(line: str) -> bool:
 
 
 def documents(lines: Sequence[str]) -> frozenset[int]:
-    """Positions of the lines of alert rules, of the configuration of log collectors, and of help texts."""
+    """Positions of the lines of alert rules, of the configuration of log collectors, of help texts and of programs."""
     found: set[int] = set()
     for index, line in enumerate(lines):
         if index in found:
@@ -53,7 +65,29 @@ def documents(lines: Sequence[str]) -> frozenset[int]:
             found.update(_rules_from(lines, index))
         elif "--help" in line and _ASKS_FOR_HELP.match(body_of(line)):
             found.update(_help_around(lines, index))
+        elif any(word in line for word in _PROGRAM_WORDS) and _BEGINS_PROGRAM.match(body_of(line)):
+            found.update(_program_from(lines, index))
     return frozenset(found)
+
+
+def _program_from(lines: Sequence[str], index: int) -> range:
+    """A program in Python, as somebody who asks shows it; empty for what a traceback quotes below a frame.
+
+    It ends where a line is neither a statement nor further in, or is a record of a log or part of a traceback.
+    """
+    end, statements = index, 0
+    if index and 'File "' in lines[index - 1]:
+        return range(index, index)
+    while end < len(lines):
+        line = body_of(lines[end])
+        if 'File "' in line or TRACEBACK in line or has_head(line) or is_note(line) or is_error_line(line):
+            break
+        if _STATEMENT.match(line):
+            statements += 1
+        elif line.strip() and not line.startswith((" ", "\t", ")", "]", "}", "#")):
+            break
+        end += 1
+    return range(index, end) if statements >= LEAST_STATEMENTS else range(index, index)
 
 
 def _begins_rules(lines: Sequence[str], index: int) -> bool:

@@ -19,6 +19,7 @@ _ENDED = re.compile(
     r"|\b(?:[Cc]ontainer|[Rr]unner|[Ii]nstance|[Ww]orker) (?:terminated|crashed|died)\b"
     r"|\bprocess \[\d{1,10}\] died\b|\bSignal \((?!15\)|2\))\d{1,2}\) received|<defunct>\s*$|\bPowering off\b"
     r"|\btarget System (?:Reboot|Power Off)|\bPreempt for\b"
+    r"|\bg?make(?:\[\d{1,3}\])?: \*\*\* \[|(?:^|\s)\d{1,4} errors? generated\.$"
     r"|\b(?:malloc|realloc|free|munmap_chunk|malloc_consolidate)\(\): |^(?:corrupted (?:size|double)|npm ERR!)"
 )
 """No code of a success, nor of a signal by which a server is stopped in order (SIGTERM, SIGINT)."""
@@ -26,6 +27,7 @@ _WORDS = (
     *("xit", "terminated", "ended", "died", "stopped", "killed", "fail", "crashed", "status [", "code [", "signal"),
     *("core dumped", "abnormal", "Restarting (", "FATAL state", "not running", "not expected)", "0/", "] Error"),
     *("Signal (", "<defunct>", "Powering off", "target System", "Preempt for", "(): ", "corrupted ", "npm ERR!"),
+    *("make", "generated."),
 )
 """Most lines hold none of these, and are not searched for the expression above."""
 _ANYTHING = "(?i:container|process|server|program|app)"

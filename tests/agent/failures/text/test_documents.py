@@ -1,4 +1,4 @@
-"""Rule files and help texts raise no alarm, and are no healthy log; what may only explain or show a message is not certain."""
+"""Rule files, help texts and programs raise no alarm, and are no healthy log; what may only explain or show a message is not certain."""
 
 import pytest
 
@@ -41,6 +41,19 @@ options:
   --shm-size SIZE       Against "No space left on device" in /dev/shm
   --enforce-eager       Avoids an illegal memory access was encountered
 """
+PROGRAM = """from lamp import Lamp
+
+def main(port):
+    lamp = Lamp(port)
+    while not is_port_in_use(port):
+        logger.info("Port %d is already in use, trying port %d", port - 1, port)
+    if lamp.is_dark:
+        raise RuntimeError("CUDA out of memory")
+    prompt = lamp.tokenizer.apply_chat_template(
+        messages, tokenize=False
+    )
+    return prompt
+"""
 PAGE = """# Lamps in trouble
 
 ## Out of memory
@@ -53,7 +66,7 @@ A: The engine process died.
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
 
 
-@pytest.mark.parametrize("text", [RULES, COLLECTOR, HELP], ids=["rules", "collector", "help"])
+@pytest.mark.parametrize("text", [RULES, COLLECTOR, HELP, PROGRAM], ids=["rules", "collector", "help", "program"])
 @pytest.mark.parametrize("prefix", ["", "vllm-1  | ", "[pod/vllm-0/vllm] ", "2031-05-06T07:08:09.123456789Z stderr F "])
 def test_a_document_that_names_failures_is_none_and_no_healthy_log(matcher: Matcher, text: str, prefix: str) -> None:
     for whole in (text, "\n".join([text, *HEALTHY_START]), "\n".join([*HEALTHY_START, text])):
@@ -68,7 +81,9 @@ def test_a_page_of_explanations_is_not_certain(matcher: Matcher) -> None:
         assert (found.benign, found.certain) == (False, False)
 
 
-@pytest.mark.parametrize("text", [RULES, COLLECTOR, HELP, PAGE], ids=["rules", "collector", "help", "page"])
+@pytest.mark.parametrize(
+    "text", [RULES, COLLECTOR, HELP, PROGRAM, PAGE], ids=["rules", "collector", "help", "program", "page"]
+)
 def test_a_failure_below_a_document_is_one(matcher: Matcher, text: str) -> None:
     found = matcher.classify("\n".join([text, *HEALTHY_START, OOM]), whole_log=True, platform=None)
     assert found.class_ == "gpu_oom_runtime"
@@ -103,6 +118,25 @@ def test_a_rule_file_ends_where_another_text_begins() -> None:
     lines = RULES.splitlines()
     for below in (OOM, "vllm: error: lamp", f"- {OOM}", "status:", "      Reason:       OOMKilled"):
         assert documents([*lines, below, "  lamp"]) == frozenset(range(3, len(lines)))
+
+
+def test_a_program_ends_where_a_record_or_a_traceback_begins() -> None:
+    lines = PROGRAM.splitlines()
+    for below in (OOM, "ERROR 05-06 07:08:09 [lamp.py:3] lamp", "Traceback (most recent call last):", "Killed"):
+        assert documents([*lines, below, "  lamp"]) == frozenset(range(len(lines)))
+
+
+def test_what_a_traceback_quotes_is_no_program() -> None:
+    quoted = [
+        '  File "/opt/lamp.py", line 7, in <module>',
+        "    from lamp import (",
+        "        a,",
+        "    )",
+        "x = 1",
+        "y = 2",
+    ]
+    assert not documents([*quoted, "z = 3", "w = 4", OOM])
+    assert not documents(["import lamp", "x = 1", OOM])
 
 
 @pytest.mark.parametrize(

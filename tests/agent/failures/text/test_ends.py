@@ -9,6 +9,8 @@ from agent.failures.text.ends import ended_without_fault, says_it_ended
 from tests.agent.failures.log_changes import ACCESS, BANNER, ENGINE, HEALTHY_START, READY, TOKENS
 
 ENDS = [
+    "gmake[5]: *** [CMakeFiles/lamp.di",
+    "1 error generated.",
     "run.sh: line 3:    99 Illegal instruction     (core dumped) vllm serve lamp",
     "run.sh: line 3:    99 Bus error               (core dumped) vllm serve lamp",
     "llm-7d9f8b6c5-x2x9k   0/1     Error   0   4m",
