@@ -60,6 +60,20 @@ _ROCM_ROWS = 0.07
 """What padded rows may add to 8-bit floats that were made while loading; whether all versions pad them was not read."""
 
 
+def flashinfer_before_hopper(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags) -> Bounds:
+    """What FlashInfer's attention, where a flag asks for it, may hold on each of several older cards.
+
+    Qwen 3.6 35B-A3B over four A100 left 2.7 and 2.8 GiB less than the best estimate, in 16 bits and in 8 (0.27.0,
+    ChuDinhKlopp/inference-bench, manifests/); what took it is not known. Alone, beside recurrent layers too, no pool
+    was under its range.
+    """
+    asked = (flags.untyped("attention-backend") or "").upper() == "FLASHINFER"
+    older = accelerator.kind is AcceleratorKind.CUDA and (accelerator.compute_capability or (0, 0))[0] < _HOPPER
+    recurrent = any(layer.recurrent is not None for layer in model.layers)
+    unexplained = asked and older and recurrent and flags.world > 1
+    return Bounds(low=0, best=0, high=3 * GIB) if unexplained else NOTHING
+
+
 def as_kernels_hold_it(
     model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags, rules: VersionRules
 ) -> ModelFacts:

@@ -14,7 +14,11 @@ from agent.fit.memory.batch import Effective, assumptions_of
 from agent.fit.memory.compressed import compresses, plan_compressed
 from agent.fit.memory.connector import staged_bytes
 from agent.fit.memory.fit_verdict import Step, decide
-from agent.fit.memory.held_by_kernels import as_kernels_hold_it, graphs_of_narrow_experts
+from agent.fit.memory.held_by_kernels import (
+    as_kernels_hold_it,
+    flashinfer_before_hopper,
+    graphs_of_narrow_experts,
+)
 from agent.fit.memory.held_by_loading import loaders_copy, sleep_surplus
 from agent.fit.memory.kv_cache import (
     KvLayout,
@@ -233,6 +237,7 @@ def _libraries(
 ) -> Bounds:
     """What libraries, kernels, loaders and connectors hold beside weights and activations."""
     kernels = descriptor_memory(model, accelerator, rules) + delta_kernel_memory(model, accelerator)
+    kernels = kernels + flashinfer_before_hopper(model, accelerator, flags)
     kernels = kernels + compiled_libraries(model, accelerator, flags, rules)
     kernels = kernels + loaders_copy(model, accelerator, flags, weights)
     return non_torch(accelerator, flags, rules, shares=_shares_experts(model, flags)) + kernels + staged_bytes(flags)
