@@ -13,6 +13,7 @@ from agent.failures.recovered import (
     ends_in_a_guess,
     evident,
     got_past,
+    is_of_a_script,
     is_stopped,
     resting_on_others,
     standing,
@@ -181,6 +182,7 @@ def _unresolved(
         for index in unknown_of(lines, loud, sightings, timeline)
         if is_error_line(body_of(lines[index]))
         and not (is_stopped(lines, index, timeline) or timeline.started_after(index))
+        and not is_of_a_script(lines, index, timeline)
     ]
 
 

@@ -17,6 +17,7 @@ from agent.failures.text.no_evidence import (
     INTERRUPT,
     counts_none,
     ends_process,
+    ends_script,
     is_dumped,
     is_handled,
     is_mild,
@@ -384,4 +385,15 @@ def is_calmed(lines: Sequence[str], index: int, timeline: Timeline) -> bool:
     if timeline.started_after(index) or timeline.served_after(index):
         return True
     end = end_of_traceback(lines, index, timeline)
-    return timeline.marker_at(index if end is None else end) is Phase.STOPPING or unit_told_to_stop(lines, index)
+    if timeline.marker_at(index if end is None else end) is Phase.STOPPING or unit_told_to_stop(lines, index):
+        return True
+    return is_of_a_script(lines, index, timeline)
+
+
+def is_of_a_script(lines: Sequence[str], index: int, timeline: Timeline) -> bool:
+    """Whether a script failed by itself while its server was up, which ended in order below."""
+    if not timeline.ended_after_last_mark:
+        return False
+    end = end_of_traceback(lines, index, timeline)
+    at = index if end is None else end
+    return timeline.marker_at(at) in UP and ends_script(lines, at)

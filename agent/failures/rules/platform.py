@@ -235,6 +235,9 @@ def saturation(case: RuleInput) -> Ruling:
     return Ruling(confidence=0.7 if case.has("kv cache usage") else None)
 
 
+_CUT_OFF = ("response payload is not completed", "transferencodingerror")
+
+
 def network(case: RuleInput) -> Ruling:
     """An outage of the hub passes; an address that does not resolve or a refused route does not.
 
@@ -245,6 +248,14 @@ def network(case: RuleInput) -> Ruling:
     if case.has(*_THIS_MACHINE) and not case.has("proxy"):
         fixes = ("collect_container_logs", "set_flag port", "increase_startup_probe")
         return Ruling(class_=FailureClass.PORT_NOT_LISTENING, fixes=fixes, confidence=0.6)
+    if case.has(*_CUT_OFF) and case.mentions(
+        "bench"
+    ):  # a benchmark asks nobody but its server, which had begun to answer
+        return Ruling(
+            class_=FailureClass.ENGINE_DEAD,
+            fixes=("collect_container_logs", "restart", "upgrade_version"),
+            confidence=0.5,
+        )
     if "engine_died" in case.also and case.mentions(*_ENGINE_SERVES) and not case.has(*_HUBS):
         return Ruling(
             class_=FailureClass.ENGINE_DEAD, fixes=("restart", "none_code_bug", "fix_network"), confidence=0.6

@@ -288,8 +288,13 @@ def is_continued(line: str) -> bool:
 
 def indent_of(line: str) -> int:
     """How many blanks stand before the words that a process wrote behind its own name and level."""
-    words = line[_head_end(line) :]
+    words = words_of(line)
     return len(words) - len(words.lstrip())
+
+
+def words_of(line: str) -> str:
+    """What a process says in a line, without its own name, the level, the time and the place in its code."""
+    return line[_head_end(line) :]
 
 
 def has_head(line: str) -> bool:

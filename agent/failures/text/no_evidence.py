@@ -82,6 +82,7 @@ _OF_VLLM = re.compile(
     r'\bFile "[^"]{0,400}/(?:bin/vllm|vllm/(?:entrypoints|v1|engine|executor|worker)/[^"]{1,200}'
     r'|sglang/(?:launch_server\.py|srt/(?:managers|entrypoints|model_executor)/[^"]{1,200}))", line '
 )
+_OF_A_PACKAGE = re.compile(r"/(?:site|dist)-packages/")
 _STEPS = (
     *("execute_model", "load_model", "init_device", "determine_available_memory", "determine_num_available_blocks"),
     *("initialize_from_config", "initialize_cache", "compile_or_warm_up_model"),
@@ -295,6 +296,13 @@ def ends_server(lines: Sequence[str], index: int) -> bool:
     frames = list(_frames_above(lines, index))
     ended = any(map(_OUTERMOST.search, frames)) and any(map(_OF_VLLM.search, frames))
     return ended or any(map(_OF_STEP.search, frames))
+
+
+def ends_script(lines: Sequence[str], index: int) -> bool:
+    """Whether a line is the exception that ended a program of somebody's own, without a frame of any package."""
+    frames = [line for line in _frames_above(lines, index) if 'File "' in line]
+    own = not any(map(_OF_A_PACKAGE.search, frames)) and not any(map(_OF_VLLM.search, frames))
+    return own and any("in <module>" in frame for frame in frames)
 
 
 def is_programs(lines: Sequence[str], index: int) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from agent.failures.text.log_text import words_of
 from agent.failures.text.streams import body_of
 from agent.failures.text.words import StatusWords
 
@@ -27,7 +28,7 @@ def reports_down(
     """
     unknown = [at for at in words.may_be_down(lines) if at not in known][:MOST_SAID]
     for at in unknown:
-        line = body_of(lines[at])
+        line = words_of(body_of(lines[at]))
         place = words.down_at(line)
         if place is None:
             continue

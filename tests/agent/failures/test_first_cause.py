@@ -1473,3 +1473,28 @@ def test_a_container_that_answers_its_liveness_probe_late_is_not_starting(matche
         "  Normal  Started  3d  kubelet  Started container lamp",
     ):
         assert matcher.classify(f"{up}\n{ended}", whole_log=True, platform="kubernetes").class_ == "queue_saturation"
+
+
+SCRIPT = [
+    "Traceback (most recent call last):",
+    '  File "/opt/lamp/run.py", line 130, in <module>',
+    "    main()",
+    '  File "/opt/lamp/lamp.py", line 12, in main',
+    "    light()",
+    "AttributeError: 'Lamp' object has no attribute 'colour'",
+]
+ENDS_IN_ORDER = ["(APIServer pid=7) INFO:     Shutting down", "(APIServer pid=7) INFO:     Application shutdown complete."]
+
+
+def benign(matcher: Matcher, lines: Sequence[str]) -> bool:
+    return matcher.classify("\n".join(lines), whole_log=True, platform=None).benign
+
+
+def test_a_script_that_fails_by_itself_and_ends_its_server_in_order_is_no_servers_trouble(matcher: Matcher) -> None:
+    started = [*FIRST_LINES, *ENGINE, *READY]
+    assert benign(matcher, [*started, *SCRIPT, *ENDS_IN_ORDER])
+    assert not benign(matcher, [*started, *SCRIPT])
+    assert not benign(matcher, [*FIRST_LINES, *ENGINE, *SCRIPT, *ENDS_IN_ORDER])
+    for frame in ("/opt/venv/lib/python3.12/site-packages/lamp/x.py", "/opt/vllm/v1/engine/core.py"):
+        through = [*SCRIPT[:5], f'  File "{frame}", line 3, in light', "    go()", SCRIPT[5]]
+        assert not benign(matcher, [*started, *through, *ENDS_IN_ORDER])

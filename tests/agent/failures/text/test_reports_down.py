@@ -44,6 +44,14 @@ def test_the_line_that_says_who_is_down_is_shown(matcher: Matcher) -> None:
     assert (found.class_, found.evidence[0].text) == ("unknown", DOWN[0])
 
 
+def test_the_place_in_the_code_that_tells_it_is_nobodys_name(matcher: Matcher) -> None:
+    """A benchmark of vLLM asks for its server before that is up."""
+    said = "WARNING 05-06 07:08:09 [lamp.py:69] Endpoint is not ready"
+    assert not classify(matcher, [said]).benign
+    assert classify(matcher, [said, *HEALTHY_START]).benign
+    assert not classify(matcher, [f"{said}: http://lamp-2:8000", *HEALTHY_START]).benign
+
+
 @pytest.mark.parametrize(
     ("down", "well", "other"),
     [
