@@ -26,6 +26,7 @@ from agent.failures.text.no_evidence import (
     is_refusal,
     says_it_passed,
     without_arguments,
+    without_flag_names,
 )
 from agent.failures.text.phases import Timeline
 from agent.failures.text.pod_starts import PodStarts
@@ -123,7 +124,7 @@ def evident(lines: Sequence[str], sightings: Sequence[Sighting]) -> tuple[list[S
         no_trouble = counts_none(lines[index]) or is_quoted(lines, index)
         return not no_trouble and (index in kept or not is_handled(lines, index))
 
-    reduced = ((at, without_arguments(lines[at])) for at in failure_candidates(lines))
+    reduced = ((at, without_flag_names(without_arguments(lines[at]))) for at in failure_candidates(lines))
     candidates = [at for at, words in reduced if words == lines[at] or is_failure_candidate(words)]
     loud = [at for at in candidates if is_dumped(lines[at]) or (is_evidence(at) and not is_refusal(lines, at))]
     stands = [s for s in sightings if s.signature.role not in TROUBLE or is_evidence(s.index)]

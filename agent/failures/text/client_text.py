@@ -18,6 +18,7 @@ _PROMPT_ENDS = ", params: "
 _BODY_WORDS = ("content", "prompt", "arguments", "reasoning", "refusal", "output_text")
 CLIENT_MARKS = (
     *(b"http/", b"http ", b" request", b"request ", b"the model ", b"logger.py:", b"generated response", b"prompt: "),
+    *(b"reqinput(", b"prompt='", b'prompt="'),
     *(word.encode() + quote for word in _BODY_WORDS for quote in (b"'", b'"', b'\\"')),
 )
 """In lower case; a line without any of these holds no word of a client that :func:`without_client_words` knows."""
@@ -51,11 +52,13 @@ _REQUEST = re.compile(
     r"\b((?:Received|Added|Aborted|Aborting|Finished) request(?:\(s\))?|Generated response"
     r"|Request(?= .{1,200} details: ))(?: ((?:chatcmpl|cmpl|embd|score|rerank|pool|classify|resp)\b-?)?.*|$)"
 )
+_OF_SGLANG = re.compile(r"(: obj=\w{1,40}ReqInput\().*")
+"""How SGLang logs a request, and its answer behind that; the line breaks of both are spelled out."""
 _REQUEST_LOGGER = re.compile(
     r"((?:INFO|DEBUG)\b.{0,60}\blogger\.py:\d{1,5}\] )(?!Received request|Generated response).*"
 )
 _BODY = re.compile(
-    r"""((?:\\?["'](?:content|prompt|arguments|reasoning(?:_content)?|refusal|output_text)\\?["']|["']type["']:\s?["']text["'],\s?["']text["']|\bprompt):\s?)"""
+    r"""((?:\\?["'](?:content|prompt|arguments|reasoning(?:_content)?|refusal|output_text)\\?["']|["']type["']:\s?["']text["'],\s?["']text["']|\bprompt):\s?|\bprompt=)"""
     r"""(?:\\"(?:[^"\\]|\\[^"])*(?:\\"|$)|"(?:[^"\\]|\\.)*(?:"|$)|'(?:[^'\\]|\\.)*(?:'|$))"""
 )
 _ORIGIN = re.compile(r"^\w{2,8}://[^/?]*")
@@ -65,19 +68,21 @@ _MODEL = re.compile(r"(The model [`'\"])(.{0,400}?)([`'\"] does not exist)")
 def without_client_words(line: str) -> str:
     """The line with the words of clients taken out; a line without any stays as it is.
 
-    Out go the prompts, parameters and identifiers that vLLM's request logger writes, the referrer and user agent of
-    an access log, what is no known route in a path, the name of a model that nobody serves, and what people and
-    models say in the body of a request or an answer.
+    Out go the prompts, parameters and identifiers that the loggers of vLLM and SGLang write, the referrer and user
+    agent of an access log, what is no known route in a path, the name of a model that nobody serves, and what people
+    and models say in the body of a request or an answer.
     """
     if "logger.py:" in line:
         line = _REQUEST_LOGGER.sub(rf"\1{_GONE}", line)
+    if "ReqInput(" in line:
+        line = _OF_SGLANG.sub(rf"\1{_GONE}", line)
     if "equest" in line or "Generated response" in line:
         line = _REQUEST.sub(lambda found: f"{found[1]} {found[2] or ''}{_GONE}", line)
     if "HTTP" in line:
         line = _ACCESS.sub(lambda found: f'"{found[1]} {known_route(found[2])} {found[3]}"', line)
         line = _SUMMARY.sub(lambda found: f"{found[1]} {known_route(found[2])} {found[3]}", line)
         line = _COMBINED.sub(r"\1", line)
-    if '":' in line or "':" in line or "prompt:" in line:
+    if '":' in line or "':" in line or "prompt:" in line or "prompt=" in line:
         line = _BODY.sub(rf"\1{_GONE}", line)
     if "does not exist" in line:
         line = _MODEL.sub(rf"\1{_GONE}\3", line)

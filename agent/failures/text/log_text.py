@@ -37,7 +37,7 @@ _NONE = re.compile(
 )
 """A count of failures that is none; ``0 of 2`` counts what came through, ``invalid rank: 0`` names one."""
 _AVOIDED = re.compile(
-    r"#failure=\d|\btimeout=\d"
+    r"#failure=\d|\btimeout=\d|^\s{0,3}[-+~] [\w.-]{1,80}==\S{1,80}\s*$"
     r"|\b[Tt]imeout(?:[=:] ?| (?:is )?set to:? ?)\d[\d.]{0,20} ?(?:ms|s|sec|seconds|min|minutes)?\s{0,9}$"
     r"|\b(?:avoids?|avoiding|prevents?|preventing)(?: \w{1,20}){0,4} (?:failures?|errors?|crash\w{0,4})\b"
 )

@@ -50,6 +50,7 @@ _FLAG = re.compile(
     r"(?:\s{1,60}-{1,2}[A-Za-z][\w.-]{1,80}|--[a-z][a-z0-9-]{1,80})(?:[= ](?P<value>\S{0,400}))?(?:\s+\\)?\s*"
 )
 """One argument: of a container, as ``kubectl describe`` lists them, or of a command shown line by line."""
+_FLAG_NAME = re.compile(r"(?:(?<=\s)|^)--[a-z][\w-]{1,80}")
 _PROMPT = re.compile(r"^\s{0,20}(?:[$#+>]{1,3} )?(?:(?:exec|nohup) )?")
 _SERVES = frozenset({"serve", "bench", "run-batch", "chat", "complete"})
 _PROGRAM = re.compile(r"(?:\S{0,80}/)?(?P<name>vllm|sglang|python[\d.]{0,4})")
@@ -182,6 +183,11 @@ def without_arguments(line: str) -> str:
     command = _COMMAND.search(line, 0, 400)
     listed = _WITH_FLAGS.match(line, command.end()) if command else None
     return line[: listed.start()] + line[listed.end() :] if listed else line
+
+
+def without_flag_names(line: str) -> str:
+    """The line without the names of flags: ``--failed-request-threshold 0.1`` says of nothing that it failed."""
+    return _FLAG_NAME.sub("--", line) if " --" in line or line.startswith("--") else line
 
 
 def _shows_a_command(body: str) -> bool:

@@ -1483,7 +1483,10 @@ SCRIPT = [
     "    light()",
     "AttributeError: 'Lamp' object has no attribute 'colour'",
 ]
-ENDS_IN_ORDER = ["(APIServer pid=7) INFO:     Shutting down", "(APIServer pid=7) INFO:     Application shutdown complete."]
+ENDS_IN_ORDER = [
+    "(APIServer pid=7) INFO:     Shutting down",
+    "(APIServer pid=7) INFO:     Application shutdown complete.",
+]
 
 
 def benign(matcher: Matcher, lines: Sequence[str]) -> bool:

@@ -53,6 +53,21 @@ def test_only_the_arguments_of_a_line_are_quoted(said: str, listed: str, after: 
 
 
 @pytest.mark.parametrize(
+    "shown",
+    [
+        "+ /opt/lamp/bin/lamp profile --url http://localhost:8000 --failed-request-threshold 0.1",
+        "--error-budget 5 --abort-on-crash",
+        " + pytest-timeout==2.4.0",
+    ],
+)
+def test_the_name_of_a_flag_or_of_a_package_says_of_nothing_that_it_failed(matcher: Matcher, shown: str) -> None:
+    found = matcher.classify("\n".join([*HEALTHY_START[:-2], shown]), whole_log=True, platform=None)
+    assert found.benign
+    told = f"ERROR: lamp failed, try again with {shown}"
+    assert not matcher.classify("\n".join([*HEALTHY_START[:-2], told]), whole_log=True, platform=None).benign
+
+
+@pytest.mark.parametrize(
     ("line", "class_", "certain"),
     [
         ("[9.4] Out of memory: Killed process 41 (VLLM::EngineCor) total-vm:9kB, cmd=python -m lamp", "host_oom", True),
