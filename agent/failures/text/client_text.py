@@ -18,10 +18,17 @@ _PROMPT_ENDS = ", params: "
 _BODY_WORDS = ("content", "prompt", "arguments", "reasoning", "refusal", "output_text")
 CLIENT_MARKS = (
     *(b"http/", b"http ", b" request", b"request ", b"the model ", b"logger.py:", b"generated response", b"prompt: "),
-    *(b"reqinput(", b"prompt='", b'prompt="'),
+    *(b"reqinput(", b"prompt='", b'prompt="', b"get ", b"post ", b"put ", b"patch ", b"delete ", b"head ", b"options "),
+    *(b"input_value=", b"'input'", b'"input"', b"generateparameters", b"unknown model", b"lora_name"),
+    *(b"passed in model=", b", url=", b"for url: ", b"with url: "),
     *(word.encode() + quote for word in _BODY_WORDS for quote in (b"'", b'"', b'\\"')),
 )
 """In lower case; a line without any of these holds no word of a client that :func:`without_client_words` knows."""
+
+METHOD_KEYS = frozenset({"method", "http_method", "httpmethod", "request_method", "verb"})
+"""Keys of an access log, in lower case, beside which one of the next holds what the client asked for."""
+
+PATH_KEYS = frozenset({"path", "uri", "url", "request_uri", "requesturi", "requesturl", "http_path", "target", "route"})
 
 CLIENT_KEYS = frozenset(
     {"useragent", "user_agent", "user-agent", "http_user_agent", "referer", "referrer", "http_referer"}
@@ -47,7 +54,25 @@ _ROUTE = re.compile(
 """Parts of the paths that model servers, probes and crawlers ask for."""
 _ACCESS = re.compile(r'"([A-Z]{3,7}) ([^"]{0,4096}?) (HTTP/\d(?:\.\d)?)"')
 _SUMMARY = re.compile(r"(HTTP [A-Z?]{1,7}) (\S{0,4096}) (status \d{0,3}\b)")
-_COMBINED = re.compile(r'(HTTP/\d(?:\.\d)?" \d{3} (?:\d{1,15}|-))(?: "[^"]{0,8192}"){2,}')
+_COMBINED = re.compile(r'(HTTP/\d(?:\.\d)?" \d{3}\b[^"]{0,200})"[^\n]*')
+"""What stands in quotes behind a status: referrer, user agent, host, and who was asked upstream."""
+_ROUTED = re.compile(r"\b(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)(\s{1,8}\"?)(/[^\s\"]{0,4096})")
+_INPUT = re.compile(r"(\binput_value=)(?!\.\.\.,? ?).*?(, input_type=|$)")
+"""What pydantic shows of the value that it refuses."""
+_INPUT_OF_BODY = re.compile(r"""(["'](?:loc|type|msg)["']: .{0,400}?["']input["']:)(?! ?\.\.\.).*""")
+_PARAMETERS = re.compile(r"(GenerateParameters \{ )(?!\.\.\.).*(\}\})")
+"""Of Text Generation Inference, among them the words at which a client wants it to stop."""
+_IGNORED = re.compile(r"(present in the request but ignored: )(?!\.\.\.).*")
+_NAMED = re.compile(
+    r"(\bunknown model:? ['\"]|\blora_name=['\"])(?!\.\.\.['\"]).{0,400}?(['\"])"
+    r"|(name passed in model=)(?!\.\.\. ).*?(\. |$)"
+)
+_HUBS = ("huggingface", "hf-mirror", "hf.co", "modelscope")
+_FETCHED = re.compile(
+    r"(, url=(?:URL\()?['\"]https?://[^/'\"\s]{1,200}/)(?!\.\.\.['\"])[^'\"\s]*"
+    r"|( (?:for|with) url: (?:https?://[^/\s]{1,200})?/)(?!\.\.\.(?:\s|$))\S*"
+)
+"""Where a client's picture was asked for; of the hubs the path names the model."""
 _REQUEST = re.compile(
     r"\b((?:Received|Added|Aborted|Aborting|Finished) request(?:\(s\))?|Generated response"
     r"|Request(?= .{1,200} details: ))(?: ((?:chatcmpl|cmpl|embd|score|rerank|pool|classify|resp)\b-?)?.*|$)"
@@ -82,11 +107,27 @@ def without_client_words(line: str) -> str:
         line = _ACCESS.sub(lambda found: f'"{found[1]} {known_route(found[2])} {found[3]}"', line)
         line = _SUMMARY.sub(lambda found: f"{found[1]} {known_route(found[2])} {found[3]}", line)
         line = _COMBINED.sub(r"\1", line)
+    line = _ROUTED.sub(lambda found: f"{found[1]}{found[2]}{known_route(found[3])}", line)
     if '":' in line or "':" in line or "prompt:" in line or "prompt=" in line:
         line = _BODY.sub(rf"\1{_GONE}", line)
     if "does not exist" in line:
         line = _MODEL.sub(rf"\1{_GONE}\3", line)
-    return line
+    return _without_refused_values(line)
+
+
+def _without_refused_values(line: str) -> str:
+    """The line without the values of a request that was refused, or of which some were ignored, or not to be had."""
+    if "input_value=" in line:
+        line = _INPUT.sub(rf"\1{_GONE}\2", line)
+    if "input" in line:
+        line = _INPUT_OF_BODY.sub(rf"\1{_GONE}", line)
+    if "GenerateParameters" in line:
+        line = _PARAMETERS.sub(rf"\1{_GONE}\2", line)
+    if "but ignored: " in line:
+        line = _IGNORED.sub(rf"\1{_GONE}", line)
+    if "url" in line and not any(hub in line for hub in _HUBS):
+        line = _FETCHED.sub(lambda found: f"{found[1] or found[2]}{_GONE}", line)
+    return _NAMED.sub(lambda found: f"{found[1] or found[3]}{_GONE}{found[2] or found[4]}", line)
 
 
 def without_prompts(lines: Sequence[str]) -> Sequence[str]:

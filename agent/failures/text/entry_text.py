@@ -7,7 +7,15 @@ from typing import Any
 
 import re2
 
-from agent.failures.text.client_text import BODY_KEYS, BODY_SIGNS, CLIENT_KEYS, SPOKEN_KEYS, known_route
+from agent.failures.text.client_text import (
+    BODY_KEYS,
+    BODY_SIGNS,
+    CLIENT_KEYS,
+    METHOD_KEYS,
+    PATH_KEYS,
+    SPOKEN_KEYS,
+    known_route,
+)
 from agent.failures.text.log_text import clean, records_of
 from agent.failures.text.oldest_first import oldest_entries_first, oldest_first
 
@@ -167,7 +175,7 @@ def _parse(text: str) -> object:
 
 
 def _object_text(value: Mapping[str, Any]) -> str:
-    spoken = _spoken_keys(value)
+    spoken, value = _spoken_keys(value), _as_routed(value)
     head: dict[int, str] = {}
     rest: list[str] = []
     for key, item in value.items():
@@ -193,7 +201,7 @@ def _leaves(key: str, value: object, depth: int, spoken: frozenset[str]) -> Iter
     if depth > MAX_DEPTH:
         return
     if isinstance(value, dict):
-        spoken |= _spoken_keys(value)
+        spoken, value = spoken | _spoken_keys(value), _as_routed(value)
         kept = {name: item for name, item in value.items() if name.lower() not in spoken}
         plain = [f"{name}: {_word(item)}" for name, item in kept.items() if isinstance(item, _PLAIN)]
         if plain:
@@ -206,6 +214,16 @@ def _leaves(key: str, value: object, depth: int, spoken: frozenset[str]) -> Iter
             yield from _leaves(key, item, depth + 1, spoken)
     elif value is not None:
         yield f"{key}: {_word(value)}"
+
+
+def _as_routed(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A record of a request with no more of its path than routes that are known; any other as it is."""
+    if (METHOD_KEYS | CLIENT_KEYS).isdisjoint(key.lower() for key in value):
+        return value
+    asked = {
+        key: known_route(said) for key, said in value.items() if key.lower() in PATH_KEYS and isinstance(said, str)
+    }
+    return {**value, **asked}
 
 
 def _spoken_keys(value: Mapping[str, Any]) -> frozenset[str]:

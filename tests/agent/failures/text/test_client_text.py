@@ -39,6 +39,19 @@ _LOGGER = "INFO 06-01 10:00:00 [logger.py:39]"
         f'10.0.0.1 - - [01/Jun/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "OOMKilled" "{_OOM}"',
         json.dumps({"httpRequest": {"requestUrl": "https://OOMKilled.example/?q=OOMKilled", "status": 404}}),
         "HTTP GET /OOMKilled status 404",
+        "srv  log_server_r: request: POST /OOMKilled 10.0.0.1 404",
+        '[GIN] 2031/05/06 - 07:08:09 | 404 |      12.1µs |  10.0.0.1 | GET      "/OOMKilled"',
+        "INFO 2031-05-06 07:08:09,000 default_Lamp x9k -- POST /OOMKilled 404 1.2ms",
+        '[2031-05-06T07:08:09.000Z] "POST /OOMKilled HTTP/1.1" 404 NR - "-" 0 0 0 - "-" "OOMKilled" "9b" "lamp" "-"',
+        f"INFO HTTPException: 400: [{{'type': 'missing', 'loc': ('body', 'x'), 'msg': 'y', 'input': {{'model': '{_OOM}'}}}}]",
+        f'2031-05-06T07:08:09Z  INFO generate{{parameters=GenerateParameters {{ stop: ["{_OOM}"], seed: None }}}}: lamp: Success',
+        "WARNING [protocol.py:75] The following fields were present in the request but ignored: {'OOMKilled'}",
+        json.dumps({"method": "GET", "path": "/OOMKilled", "status": 404}),
+        json.dumps({"level": "info", "path": "/OOMKilled", "user_agent": _OOM}),
+        "INFO 404, message='Not Found', url='https://lamp.example/OOMKilled.png'",
+        "INFO 404, message='Not Found', url=URL('https://lamp.example/OOMKilled.png?x=1')",
+        "INFO lora request: LoRARequest(lora_name='OOMKilled', lora_int_id=1)",
+        f"[{{'type': 'value_error', 'msg': 'Value error, lamp', 'input': '{_OOM}'}}]",
         json.dumps({"path": "/health", "status": 200, "user_agent": _OOM}),
         json.dumps({"request": {"path": "/health", "headers": {"User-Agent": _OOM, "Referer": [_OOM]}}}),
     ],
@@ -49,6 +62,20 @@ def test_what_a_client_wrote_into_the_log_is_no_failure_of_the_server(matcher: M
     assert found.class_ in {"benign", "unknown"}
     assert not any("OOM" in told.text or "OutOfMemory" in told.text for told in found.evidence)
     assert list(matcher.troubles(lines)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "class_"),
+    [
+        ("E0506 07:08:09.000000 1 lamp.cc:1] Request for unknown model: 'OOMKilled' is not found", "model_not_found"),
+        (f"  Input should be a number [type=number_type, input_value='{_OOM}', input_type=str]", "invalid_flag"),
+        ("Invalid model name passed in model=OOMKilled. Call `/v1/models` to view available models", "model_not_found"),
+        ("  Input should be 'x' [type=literal_error, input_value={'a': 'OOMKilled'}, input_type=dict]", "invalid_flag"),
+    ],
+)
+def test_a_value_that_is_refused_is_just_that_whatever_it_says(matcher: Matcher, line: str, class_: str) -> None:
+    assert matcher.classify(line, whole_log=True, platform=None).class_ == class_
+    assert [match.class_ for _, match in matcher.scan([line])] in ([class_], [])
 
 
 def test_a_model_that_nobody_serves_is_just_that_whatever_its_name(matcher: Matcher) -> None:
@@ -63,6 +90,7 @@ def test_a_model_that_nobody_serves_is_just_that_whatever_its_name(matcher: Matc
         f"ERROR 06-01 10:00:00 [core.py:9] {_OOM}",
         "ValueError: The model `/models/a` has no config.json",
         "1 validation error for GenerateReqInput",
+        "requests.exceptions.HTTPError: 404 Client Error: Not Found for url: https://huggingface.co/lamp/26b/config.json",
         "WARNING 06-01 10:00:00 [_logger.py:72] device type=cpu is not supported by the V1 Engine.",
         "(APIServer pid=1) INFO 06-01 10:00:00 [loggers.py:127] Engine 000: Running: 1 reqs, Waiting: 0 reqs",
         'INFO:     10.0.0.1:4000 - "POST /v1/chat/completions HTTP/1.1" 500 Internal Server Error',
@@ -106,6 +134,17 @@ def test_beside_a_forged_line_the_server_is_still_heard(matcher: Matcher) -> Non
         "session=1, prompt='OOMKilled'",
         '"GET / HTTP/1.1" 200 5 ' + '"OOMKilled" ' * 40,
         "The model `x` does not exist.",
+        "request: POST /OOMKilled 10.0.0.1 404",
+        'GET      "/OOMKilled"',
+        "[type=string_type, input_value='OOMKilled', input_type=str]",
+        "[{'type': 'missing', 'loc': ('body', 'x'), 'input': 'OOMKilled'}]",
+        'GenerateParameters { stop: ["OOMKilled"] }}: lamp',
+        "fields were present in the request but ignored: {'OOMKilled'}",
+        "unknown model: 'OOMKilled'",
+        "lora_name='OOMKilled'",
+        ", url='https://lamp.example/OOMKilled.png'",
+        "x for url: https://lamp.example/OOMKilled.png",
+        "Invalid model name passed in model=OOMKilled. Call x",
     ],
 )
 def test_every_line_that_changes_bears_a_mark_and_changes_once(line: str) -> None:
@@ -116,7 +155,16 @@ def test_every_line_that_changes_bears_a_mark_and_changes_once(line: str) -> Non
 
 
 def test_a_hostile_line_costs_no_more_than_its_length() -> None:
-    for piece in ('"GET /', "HTTP GET /x", "Request a details", "The model `", "INFO logger.py:", 'HTTP/1.1" 200 5 "'):
+    for piece in (
+        '"GET /',
+        "HTTP GET /x",
+        "Request a details",
+        "The model `",
+        "INFO logger.py:",
+        'HTTP/1.1" 200 5 "',
+        "input_value=",
+        "GET /",
+    ):
         line = piece * 4000
         started = time.process_time()
         without_client_words(line)
