@@ -1,7 +1,7 @@
 """Which troubles of a text stand: those that nothing below them, no ordered stop and no handler ended."""
 
 import re
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -190,10 +190,10 @@ def standing(
     """
     asked = Asked(sightings, lines, timeline)
     deadly = (s for s in sightings if _is_end(s.signature) and not asked.covers(s))
-    ends = [_told_until(s.index, lines, timeline) for s in deadly if not _ordered_stop(s, lines, timeline)]
-    deaths = defaultdict(list)
-    for index in sorted(ends):
-        deaths[timeline.start(index)].append(index)
+    deaths: dict[tuple[str, int] | None, list[int]] = defaultdict(list)
+    for s in deadly:
+        if not _ordered_stop(s, lines, timeline):
+            insort(deaths[timeline.start(s.index)], _told_until(s.index, lines, timeline))
     started = PodStarts([s.index for s in sightings if s.signature.proof is Proof.STARTED], lines, timeline)
     answers = Answers(lines, timeline)
     empty = [_mark(s) for s in sightings if s.signature.proof is Proof.QUEUE_EMPTY]
@@ -393,8 +393,6 @@ def is_calmed(lines: Sequence[str], index: int, timeline: Timeline) -> bool:
 
 def is_of_a_script(lines: Sequence[str], index: int, timeline: Timeline) -> bool:
     """Whether a script failed by itself while its server was up, which ended in order below."""
-    if not timeline.ended_after_last_mark:
-        return False
     end = end_of_traceback(lines, index, timeline)
     at = index if end is None else end
-    return timeline.marker_at(at) in UP and ends_script(lines, at)
+    return timeline.ends_below(at) and timeline.marker_at(at) in UP and ends_script(lines, at)

@@ -269,12 +269,11 @@ _PEER_GONE = ("ncclremoteerror", "remote process exited or there was a network e
 def illegal(case: RuleInput) -> Ruling:
     """Neuron and ROCm faults come from compiled code too; a plain segmentation fault says least.
 
-    Below a peer that NCCL lost, it is how the survivor ended.
+    Below a peer that NCCL lost, it is how the survivor ended: the loss is the trouble.
     """
     if case.has(*_SEGFAULT, *_EXIT_139):
         above = case.text.partition(case.line)[0]
         if any(words in above for words in _PEER_GONE):
-            fixes = ("restart", "collect_container_logs", "fix_network_nccl")
-            return Ruling(class_=FailureClass.NCCL_FAILURE, fixes=fixes, confidence=0.65)
+            return Ruling(class_=FailureClass.UNKNOWN)
         return Ruling(confidence=0.65)
     return Ruling(fixes=("none_code_bug", "upgrade_version", "restart", "set_flag enforce_eager"))

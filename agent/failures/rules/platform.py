@@ -248,9 +248,8 @@ def network(case: RuleInput) -> Ruling:
     if case.has(*_THIS_MACHINE) and not case.has("proxy"):
         fixes = ("collect_container_logs", "set_flag port", "increase_startup_probe")
         return Ruling(class_=FailureClass.PORT_NOT_LISTENING, fixes=fixes, confidence=0.6)
-    if case.has(*_CUT_OFF) and case.mentions(
-        "bench"
-    ):  # a benchmark asks nobody but its server, which had begun to answer
+    # a benchmark asks nobody but its server, which had begun to answer
+    if case.has(*_CUT_OFF) and case.mentions("bench") and not case.has(*_HUBS):
         return Ruling(
             class_=FailureClass.ENGINE_DEAD,
             fixes=("collect_container_logs", "restart", "upgrade_version"),
@@ -309,20 +308,25 @@ def silent_death(case: RuleInput) -> Ruling:
     return Ruling()
 
 
-_RAISED_RIGHT_ABOVE = re.compile(
-    r"\n(?:\[[^\]\n]{0,80}\] ?)?[\w.]{0,80}(?:error|exception)(?:: [^\n]{0,400})?\n(?:[^\n]{0,160}\n){0,3}[^\n]{0,160}$"
-)
-"""Of the text above a line, in small letters: an exception with no more than a few lines below it."""
+_PROCESS = r"(?:\[[^\]\n]{0,80}\] ?)?"
+_RAISED = rf"(?:^|\n){_PROCESS}[\w.]{{0,80}}(?:error|exception)(?:: [^\n]{{0,400}})?\n\s{{0,160}}{_PROCESS}"
+"""In small letters: an exception with nothing but blank lines below it, and the name of the next line's process."""
 
 
 def killed(case: RuleInput) -> Ruling:
     """A start that is killed while it takes memory was mostly killed for it; elsewhere an operator is as likely.
 
-    Right below an exception it is the server that ends its own processes.
+    Right below an exception it is as likely the server itself (:func:`killed_below_an_exception`).
     """
-    above = case.text.partition(case.line)[0] if case.line else ""
-    if _RAISED_RIGHT_ABOVE.search(above):
-        fixes = ("upgrade_version", "none_code_bug", "collect_container_logs")
-        return Ruling(class_=FailureClass.ENGINE_DEAD, fixes=fixes, confidence=0.4)
-    taking = case.phase in _LOADS
-    return Ruling(confidence=0.75 if taking else 0.5)
+    if _is_right_below_an_exception(case):
+        return Ruling(class_=FailureClass.UNKNOWN)
+    return Ruling(confidence=0.75 if case.phase in _LOADS else 0.5)
+
+
+def killed_below_an_exception(case: RuleInput) -> Ruling:
+    """Servers of several processes end the rest when one has failed; while memory is taken the kernel is as likely."""
+    return Ruling() if _is_right_below_an_exception(case) else Ruling(class_=FailureClass.UNKNOWN)
+
+
+def _is_right_below_an_exception(case: RuleInput) -> bool:
+    return case.phase not in _LOADS and re.search(_RAISED + re.escape(case.line.strip()), case.text) is not None

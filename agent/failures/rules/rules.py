@@ -39,6 +39,7 @@ RULES: Mapping[str, Rule] = {
         rules_platform.healthy_start,
         rules_platform.image_pull,
         rules_platform.killed,
+        rules_platform.killed_below_an_exception,
         rules_platform.liveness,
         rules_platform.network,
         rules_platform.nccl,

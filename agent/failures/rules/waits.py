@@ -84,7 +84,7 @@ def _silent_before(case: RuleInput) -> int:
 
 def placement(case: RuleInput) -> Ruling:
     """Ray answers within seconds when it has the cards; a wait of a minute, or vLLM, says that it has none."""
-    if case.mentions("exceeds the total number of available"):
+    if case.mentions("exceeds the total number of available") and not case.progress_after:
         return Ruling()
     waited = max((int(seconds) for seconds in _PLACEMENT_WAIT.findall(case.text)), default=0)
     if waited < _RAY_ANSWERS_WITHIN_S or case.progress_after:

@@ -20,7 +20,9 @@ CLIENT_MARKS = (
     *(b"http/", b"http ", b" request", b"request ", b"the model ", b"logger.py:", b"generated response", b"prompt: "),
     *(b"reqinput(", b"prompt='", b'prompt="', b"get ", b"post ", b"put ", b"patch ", b"delete ", b"head ", b"options "),
     *(b"input_value=", b"'input'", b'"input"', b"generateparameters", b"unknown model", b"lora_name"),
-    *(b"passed in model=", b", url=", b"for url: ", b"with url: "),
+    *(b"passed in model=", b", url=", b"for url: ", b"with url: ", b"method="),
+    *(b"get] ", b"post] ", b"put] ", b"head] "),
+    *(b'prompt=\\"', b"prompt:'", b'prompt:"', b'prompt:\\"', b'"text"', b"'text'"),
     *(word.encode() + quote for word in _BODY_WORDS for quote in (b"'", b'"', b'\\"')),
 )
 """In lower case; a line without any of these holds no word of a client that :func:`without_client_words` knows."""
@@ -54,12 +56,22 @@ _ROUTE = re.compile(
 """Parts of the paths that model servers, probes and crawlers ask for."""
 _ACCESS = re.compile(r'"([A-Z]{3,7}) ([^"]{0,4096}?) (HTTP/\d(?:\.\d)?)"')
 _SUMMARY = re.compile(r"(HTTP [A-Z?]{1,7}) (\S{0,4096}) (status \d{0,3}\b)")
-_COMBINED = re.compile(r'(HTTP/\d(?:\.\d)?" \d{3}\b[^"]{0,200})"[^\n]*')
-"""What stands in quotes behind a status: referrer, user agent, host, and who was asked upstream."""
-_ROUTED = re.compile(r"\b(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)(\s{1,8}\"?)(/[^\s\"]{0,4096})")
+_COMBINED = re.compile(
+    r'(HTTP/\d(?:\.\d)?" \d{3}(?: [\w{}.,=-]{1,80}){0,4})'
+    r'(?:(?: -| \d{1,12}(?:\.\d{1,6})?){0,6} "[^"\n]{0,8192}"){1,400}'
+)
+"""Behind a status: sizes, and in quotes the referrer, user agent, host and who was asked upstream."""
+_ROUTED = re.compile(
+    r"\b(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)(\]? {1,8}\"?)"
+    r"(?:https?://[^/\s\"]{1,200}(?=/[^\s\"]{0,4096}(?<!:)(?:[\s\"]|$)))?(/[^\s\"]{0,4096})"
+)
+"""No address before a colon: that is one which somebody of this machine asked, and could not reach."""
+_OF_LOGFMT = re.compile(r"(\b(?:path|uri|url|request_uri)=\"?)(/[^\s\"]{0,4096})")
 _INPUT = re.compile(r"(\binput_value=)(?!\.\.\.,? ?).*?(, input_type=|$)")
 """What pydantic shows of the value that it refuses."""
-_INPUT_OF_BODY = re.compile(r"""(["'](?:loc|type|msg)["']: .{0,400}?["']input["']:)(?! ?\.\.\.).*""")
+_INPUT_OF_BODY = re.compile(
+    r"""(["']type["']: ?["'][a-z_.]{1,60}["'], ?["'](?:loc|msg)["']: .{0,400}?["']input["']:)(?! ?\.\.\.).*"""
+)
 _PARAMETERS = re.compile(r"(GenerateParameters \{ )(?!\.\.\.).*(\}\})")
 """Of Text Generation Inference, among them the words at which a client wants it to stop."""
 _IGNORED = re.compile(r"(present in the request but ignored: )(?!\.\.\.).*")
@@ -67,7 +79,8 @@ _NAMED = re.compile(
     r"(\bunknown model:? ['\"]|\blora_name=['\"])(?!\.\.\.['\"]).{0,400}?(['\"])"
     r"|(name passed in model=)(?!\.\.\. ).*?(\. |$)"
 )
-_HUBS = ("huggingface", "hf-mirror", "hf.co", "modelscope")
+_HUBS = ("huggingface", "hf-mirror", "hf.co", "modelscope", "/api/models/", "googleapis.com", "amazonaws.com")
+_OF_A_MODEL = re.compile(r"/resolve/[\w.-]{1,80}/\S{0,200}\.(?:json|safetensors|txt|model|py|bin)\b")
 _FETCHED = re.compile(
     r"(, url=(?:URL\()?['\"]https?://[^/'\"\s]{1,200}/)(?!\.\.\.['\"])[^'\"\s]*"
     r"|( (?:for|with) url: (?:https?://[^/\s]{1,200})?/)(?!\.\.\.(?:\s|$))\S*"
@@ -93,9 +106,10 @@ _MODEL = re.compile(r"(The model [`'\"])(.{0,400}?)([`'\"] does not exist)")
 def without_client_words(line: str) -> str:
     """The line with the words of clients taken out; a line without any stays as it is.
 
-    Out go the prompts, parameters and identifiers that the loggers of vLLM and SGLang write, the referrer and user
-    agent of an access log, what is no known route in a path, the name of a model that nobody serves, and what people
-    and models say in the body of a request or an answer.
+    Out go the prompts, parameters and identifiers that the loggers of vLLM, SGLang, LMDeploy and Text Generation
+    Inference write, referrer and user agent of an access log, what is no known route in a path, the names of models
+    and adapters that nobody serves, values that are refused, addresses of pictures, and what people and models say in
+    the body of a request or an answer.
     """
     if "logger.py:" in line:
         line = _REQUEST_LOGGER.sub(rf"\1{_GONE}", line)
@@ -108,6 +122,8 @@ def without_client_words(line: str) -> str:
         line = _SUMMARY.sub(lambda found: f"{found[1]} {known_route(found[2])} {found[3]}", line)
         line = _COMBINED.sub(r"\1", line)
     line = _ROUTED.sub(lambda found: f"{found[1]}{found[2]}{known_route(found[3])}", line)
+    if "method=" in line:
+        line = _OF_LOGFMT.sub(lambda found: f"{found[1]}{known_route(found[2])}", line)
     if '":' in line or "':" in line or "prompt:" in line or "prompt=" in line:
         line = _BODY.sub(rf"\1{_GONE}", line)
     if "does not exist" in line:
@@ -121,11 +137,11 @@ def _without_refused_values(line: str) -> str:
         line = _INPUT.sub(rf"\1{_GONE}\2", line)
     if "input" in line:
         line = _INPUT_OF_BODY.sub(rf"\1{_GONE}", line)
-    if "GenerateParameters" in line:
+    if "GenerateParameters" in line and "}}" in line:
         line = _PARAMETERS.sub(rf"\1{_GONE}\2", line)
     if "but ignored: " in line:
         line = _IGNORED.sub(rf"\1{_GONE}", line)
-    if "url" in line and not any(hub in line for hub in _HUBS):
+    if "url" in line and not (any(hub in line for hub in _HUBS) or _OF_A_MODEL.search(line)):
         line = _FETCHED.sub(lambda found: f"{found[1] or found[2]}{_GONE}", line)
     return _NAMED.sub(lambda found: f"{found[1] or found[3]}{_GONE}{found[2] or found[4]}", line)
 

@@ -28,10 +28,14 @@ _BEGINS_PROGRAM = re.compile(r"\s*(?:(?:async )?def \w+\(|class \w+[(:]|import \
 _STATEMENT = re.compile(
     r"\s*(?:(?:async )?def \w+\(|class \w+[(:]|import \w|from [\w.]+ import |@\w"
     r"|(?:if|elif|for|while|with|except|async)\b.*:\s*(?:#.*)?$|(?:else|try|finally|except):|return\b|raise \w|assert "
-    r"|pass$|break$|continue$"
-    r"|(?:await |yield )?[\w.]+(?:\[[^\]]{0,80}\])?(?:: [\w.\[\], ]{1,80})? [-+*/]?= \S|[\w.]+\()"
+    r"|pass$|break$|continue$|(?:del|global|nonlocal|yield|await) \w"
+    r"|(?![\w.]{0,80}(?:Error|Exception):)[\w.]+(?:\[[^\]]{0,80}\])?(?:: [\w.\[\], ]{1,80})? [-+*/]?= \S"
+    r"|[\w.]+\((?!\):).*[()\[\]{,]\s*(?:#.*)?$)"
 )
 """A statement of a program in Python, as far as one line shows."""
+_OPEN, _CLOSED = re.compile(r"[(\[{]"), re.compile(r"[)\]}]")
+_GOES_ON = re.compile(r"\s*(?:$|#|[)\]}]|[rf]{0,2}(?:\"\"\"|'''))")
+_QUOTES = re.compile("\"\"\"|'''")
 _DESCRIBES = re.compile(
     r"[\s#>*+-]*(?:\d{1,2}[.)] )?(?:"
     r"(?:If|When|Whenever) .*\b(?:sees?|gets?|shows?|hits?|encounters?|finds?|reads?|reports?|appears?|raised|seen)\b"
@@ -73,21 +77,27 @@ def documents(lines: Sequence[str]) -> frozenset[int]:
 def _program_from(lines: Sequence[str], index: int) -> range:
     """A program in Python, as somebody who asks shows it; empty for what a traceback quotes below a frame.
 
-    It ends where a line is neither a statement nor further in, or is a record of a log or part of a traceback.
+    It ends where a line is no statement and stands within no brackets or quotes that the program closes, or where it is
+    a record of a log or part of a traceback.
     """
-    end, statements = index, 0
+    end, whole, statements, depth, quoted = index, index, 0, 0, False
     if index and 'File "' in lines[index - 1]:
         return range(index, index)
-    while end < len(lines):
-        line = body_of(lines[end])
-        if 'File "' in line or TRACEBACK in line or has_head(line) or is_note(line) or is_error_line(line):
-            break
-        if _STATEMENT.match(line):
+    while end < len(lines) and not _is_of_a_log(line := body_of(lines[end])):
+        if not quoted and _STATEMENT.match(line):
             statements += 1
-        elif line.strip() and not line.startswith((" ", "\t", ")", "]", "}", "#")):
+        elif not (quoted or _GOES_ON.match(line) or (depth > 0 and indent_of(line))):
             break
+        if not quoted:
+            depth = max(0, depth + len(_OPEN.findall(line)) - len(_CLOSED.findall(line)))
+        quoted = quoted != (len(_QUOTES.findall(line)) % 2 == 1)
         end += 1
-    return range(index, end) if statements >= LEAST_STATEMENTS else range(index, index)
+        whole = whole if quoted or depth else end
+    return range(index, whole) if statements >= LEAST_STATEMENTS else range(index, index)
+
+
+def _is_of_a_log(line: str) -> bool:
+    return 'File "' in line or TRACEBACK in line or has_head(line) or is_note(line) or is_error_line(line)
 
 
 def _begins_rules(lines: Sequence[str], index: int) -> bool:

@@ -51,6 +51,8 @@ _LEVELS = ("severity: ", "level: ", "levelname: ")
 _OWN_LEVEL = re.compile(r"(?:\([^()\n]{1,80}\) ?){0,3}(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)[ :].*")
 """One line that begins with a level, behind the names of its processes."""
 
+_PATH = re.compile(r"(?:\w{2,8}://[^\s/]{1,200})?/\S{0,4096}")
+
 _ENVELOPE = frozenset({"textPayload", "jsonPayload", "protoPayload", "httpRequest"})
 _HEAD_KEYS = {key: place for place, key in enumerate((*_REASON_KEYS, *_MESSAGE_KEYS))}
 _SPOKEN = CLIENT_KEYS | SPOKEN_KEYS
@@ -220,10 +222,12 @@ def _as_routed(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """A record of a request with no more of its path than routes that are known; any other as it is."""
     if (METHOD_KEYS | CLIENT_KEYS).isdisjoint(key.lower() for key in value):
         return value
-    asked = {
-        key: known_route(said) for key, said in value.items() if key.lower() in PATH_KEYS and isinstance(said, str)
-    }
+    asked = {key: known_route(said) for key, said in value.items() if key.lower() in PATH_KEYS and _is_path(said)}
     return {**value, **asked}
+
+
+def _is_path(said: object) -> bool:
+    return isinstance(said, str) and _PATH.fullmatch(said) is not None
 
 
 def _spoken_keys(value: Mapping[str, Any]) -> frozenset[str]:

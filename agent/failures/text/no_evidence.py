@@ -51,6 +51,10 @@ _FLAG = re.compile(
 )
 """One argument: of a container, as ``kubectl describe`` lists them, or of a command shown line by line."""
 _FLAG_NAME = re.compile(r"(?:(?<=\s)|^)--[a-z][\w-]{1,80}")
+_ONLY_FLAGS = re.compile(
+    r"(?:\+{1,4} \S{1,400}(?: (?!-)\S{1,400}){0,3})?"
+    r"(?:\s{0,8}-{1,2}[A-Za-z][\w.-]{0,80}(?:[ =](?!-)[^\s:]\S{0,400})?(?=\s|$)){1,200}\s{0,8}"
+)
 _PROMPT = re.compile(r"^\s{0,20}(?:[$#+>]{1,3} )?(?:(?:exec|nohup) )?")
 _SERVES = frozenset({"serve", "bench", "run-batch", "chat", "complete"})
 _PROGRAM = re.compile(r"(?:\S{0,80}/)?(?P<name>vllm|sglang|python[\d.]{0,4})")
@@ -83,7 +87,15 @@ _OF_VLLM = re.compile(
     r'\bFile "[^"]{0,400}/(?:bin/vllm|vllm/(?:entrypoints|v1|engine|executor|worker)/[^"]{1,200}'
     r'|sglang/(?:launch_server\.py|srt/(?:managers|entrypoints|model_executor)/[^"]{1,200}))", line '
 )
-_OF_A_PACKAGE = re.compile(r"/(?:site|dist)-packages/")
+_OF_A_PACKAGE = re.compile(
+    r"/(?:(?:site|dist)-packages|vllm|sglang|lmdeploy|kserve|huggingfaceserver|text_generation_server|fastchat"
+    r"|tensorrt_llm)/"
+)
+_OWN_MISTAKE = re.compile(
+    r"\b(?:NameError|UnboundLocalError|ImportError|ModuleNotFoundError|FileNotFoundError|ZeroDivisionError): "
+    r"|\bAttributeError: (?!'NoneType')"
+)
+"""What a program does wrong whatever its server answers."""
 _STEPS = (
     *("execute_model", "load_model", "init_device", "determine_available_memory", "determine_num_available_blocks"),
     *("initialize_from_config", "initialize_cache", "compile_or_warm_up_model"),
@@ -186,8 +198,11 @@ def without_arguments(line: str) -> str:
 
 
 def without_flag_names(line: str) -> str:
-    """The line without the names of flags: ``--failed-request-threshold 0.1`` says of nothing that it failed."""
-    return _FLAG_NAME.sub("--", line) if " --" in line or line.startswith("--") else line
+    """The line without the names of flags, where it shows a command or flags alone.
+
+    ``--failed-request-threshold 0.1`` says of nothing that it failed; words behind a flag may say so.
+    """
+    return _FLAG_NAME.sub("--", line) if "--" in line and _ONLY_FLAGS.fullmatch(line) else line
 
 
 def _shows_a_command(body: str) -> bool:
@@ -305,7 +320,12 @@ def ends_server(lines: Sequence[str], index: int) -> bool:
 
 
 def ends_script(lines: Sequence[str], index: int) -> bool:
-    """Whether a line is the exception that ended a program of somebody's own, without a frame of any package."""
+    """Whether a line is the exception that ended a program of somebody's own, without a frame of any package.
+
+    What a server that does not answer may bring about is none: no time-out, no connection, no missing answer.
+    """
+    if not _OWN_MISTAKE.search(lines[index]):
+        return False
     frames = [line for line in _frames_above(lines, index) if 'File "' in line]
     own = not any(map(_OF_A_PACKAGE.search, frames)) and not any(map(_OF_VLLM.search, frames))
     return own and any("in <module>" in frame for frame in frames)

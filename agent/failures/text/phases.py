@@ -257,21 +257,27 @@ class Timeline:
         if not own or own in self._marked:
             return False
         begun = (marker(self._last_begun(server, index), index) for server in self._marked if server)
-        return any(phase in STARTING or phase is Phase.UNKNOWN for phase in begun)
+        return any(phase in {*STARTING, Phase.UNKNOWN} for phase in begun)
 
     @property
     def last_phase(self) -> Phase:
         """The phase of the last marker of all; READY counts as SERVING."""
-        last = max(
-            (s for starts in self._starts.values() for s in starts if s.at), key=lambda s: s.at[-1], default=None
-        )
+        last = max(self._with_marks(), key=lambda start: start.at[-1], default=None)
         return Phase.UNKNOWN if last is None else marker(last, last.at[-1])
 
     @property
     def ended_after_last_mark(self) -> bool:
         """Whether an HTTP server said that it ended, below the last marker of all."""
-        last = max((s.at[-1] for starts in self._starts.values() for s in starts if s.at), default=FIRST)
-        return any_after(self._ended, last)
+        return any_after(self._ended, max((start.at[-1] for start in self._with_marks()), default=FIRST))
+
+    def _with_marks(self) -> Iterator[Start]:
+        return (start for starts in self._starts.values() for start in starts if start.at)
+
+    def ends_below(self, index: int) -> bool:
+        """Whether the HTTP server of the start that a line is of said below it that it ended, and nothing else."""
+        start = self._start_at(index) or self._only_start_at(index)
+        below = (at for at in self._ended if start is not None and at > index >= start.last_mark)
+        return any((self._start_at(at) or self._only_start_at(at)) is start for at in below)
 
     def is_last_of(self, name: str, index: int) -> bool:
         """Whether a name is that of a server of the text which nobody had stopped, and says nothing below the line."""
@@ -292,9 +298,8 @@ class Timeline:
         if len(named) < max(len(self._marked), 2):
             return False
         begun = (self._last_begun(server, index) for server in named if self._last_marks[server][-1] < index)
-        return any(
-            not start.stops_at and not any(self.server(at) == start.server for at in self._ended) for start in begun
-        )
+        ended = {self.server(at) for at in self._ended}
+        return any(not start.stops_at and start.server not in ended for start in begun)
 
     def may_name(self, name: str) -> bool:
         """Whether a name may be that of a server of the text: it is one's, or nobody names any."""
@@ -382,9 +387,7 @@ class Timeline:
         return all(last_by.get(rank, FIRST) > index for rank in ranks)
 
     def _only_start_at(self, index: int) -> Start | None:
-        if self._only is None or self.server(index):
-            return None
-        return self._last_begun(self._only, index)
+        return None if self._only is None or self.server(index) else self._last_begun(self._only, index)
 
     def _last_begun(self, server: str, index: int) -> Start:
         starts = self._starts[server]

@@ -61,13 +61,15 @@ _ROCM_ROWS = 0.07
 
 
 def flashinfer_before_hopper(model: ModelFacts, accelerator: AcceleratorFacts, flags: Flags) -> Bounds:
-    """What FlashInfer's attention, where a flag asks for it, may hold on each of several older cards.
+    """What FlashInfer's attention may hold on each of several older cards.
 
+    A flag asks for it, or a cache in 8 bits, which nothing else reads below compute capability 8.9 (see support.py).
     Qwen 3.6 35B-A3B over four A100 left 2.7 and 2.8 GiB less than the best estimate, in 16 bits and in 8 (0.27.0,
     ChuDinhKlopp/inference-bench, manifests/); what took it is not known. Alone, beside recurrent layers too, no pool
     was under its range.
     """
-    asked = (flags.untyped("attention-backend") or "").upper() == "FLASHINFER"
+    bytes_by_it = (flags.kv_cache_dtype or "").startswith("fp8") and not accelerator.supports(_NATIVE_FP8)
+    asked = bytes_by_it or (flags.untyped("attention-backend") or "").upper() == "FLASHINFER"
     older = accelerator.kind is AcceleratorKind.CUDA and (accelerator.compute_capability or (0, 0))[0] < _HOPPER
     recurrent = any(layer.recurrent is not None for layer in model.layers)
     unexplained = asked and older and recurrent and flags.world > 1

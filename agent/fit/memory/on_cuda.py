@@ -378,13 +378,12 @@ def _capture(t: Terms, given_pool: int | None) -> Step:
         excess = Bounds(low=min(best, t.graphs.low - t.applied.low), best=best, high=excess_high)
     unused = Bounds(low=0, best=t.freed, high=t.activations.low)
     context = NOTHING if t.counts_context else t.context
-    beside = (t.draft, context, unused.negated())
+    beyond = independent_sum((excess, t.draft, context, unused.negated())) + t.kept
     if t.warms_up_first:  # the warm-up gives back what it took before graphs take theirs
-        beyond = independent_sum((excess, *beside)) + t.kept
-        before = independent_sum((t.applied.negated(), *beside)) + t.kept + t.warm_up
+        before = independent_sum((t.applied.negated(), t.draft, context, unused.negated())) + t.kept + t.warm_up
         beyond = replace(beyond, high=max(beyond.high, before.high))
     else:
-        beyond = independent_sum((excess, t.warm_up, *beside)) + t.kept
+        beyond = beyond + t.warm_up
     best = t.budget.best + beyond.best
     # budget and device go together: a device at its smallest also has the smallest budget
     need = Bounds(low=min(best, t.budget.low + beyond.low), best=best, high=max(best, t.budget.low + beyond.high))

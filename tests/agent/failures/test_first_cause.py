@@ -1498,6 +1498,8 @@ def test_a_script_that_fails_by_itself_and_ends_its_server_in_order_is_no_server
     assert benign(matcher, [*started, *SCRIPT, *ENDS_IN_ORDER])
     assert not benign(matcher, [*started, *SCRIPT])
     assert not benign(matcher, [*FIRST_LINES, *ENGINE, *SCRIPT, *ENDS_IN_ORDER])
+    for unanswered in ("TimeoutError: timed out", "ConnectionError: refused", "AttributeError: 'NoneType' has no wick"):
+        assert not benign(matcher, [*started, *SCRIPT[:-1], unanswered, *ENDS_IN_ORDER])
     for frame in ("/opt/venv/lib/python3.12/site-packages/lamp/x.py", "/opt/vllm/v1/engine/core.py"):
         through = [*SCRIPT[:5], f'  File "{frame}", line 3, in light', "    go()", SCRIPT[5]]
         assert not benign(matcher, [*started, *through, *ENDS_IN_ORDER])

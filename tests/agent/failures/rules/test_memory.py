@@ -139,7 +139,7 @@ def test_offload_buffers_of_all_workers_tell_only_where_the_log_ends_with_them()
 def test_a_survivors_segmentation_fault_follows_from_the_peer_that_nccl_lost() -> None:
     fault, lost = "caught signal 11 (segmentation fault)", "ncclremoteerror: a call failed possibly due to ..."
     below = RuleInput(line=fault, text=f"{lost}\n{fault}", fields={}, phase=Phase.SERVING)
-    assert illegal(below).class_ is FailureClass.NCCL_FAILURE
+    assert illegal(below).class_ is FailureClass.UNKNOWN
     assert illegal(replace(below, text=f"{fault}\n{lost}")).class_ is None
     kernel = "an illegal memory access was encountered"
     assert illegal(replace(below, line=kernel, text=f"{lost}\n{kernel}")).class_ is None

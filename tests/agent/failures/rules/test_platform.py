@@ -158,6 +158,17 @@ def test_a_broken_connection_is_certain_only_where_it_is_said_who_was_asked(matc
     assert (asked.class_, asked.certain) == ("network_timeout", True)
 
 
+def test_who_killed_below_an_exception_nobody_knows_but_while_memory_is_taken_it_is_the_kernel(
+    matcher: Matcher,
+) -> None:
+    raised, loads = "RuntimeError: lamp went out", "INFO 05-01 10:01:10 [core.py:9] Starting to load model x"
+    for blank in ("", "\n"):
+        found = classify(matcher, f"lamps\n{raised}\n{blank}Killed")
+        assert (found.class_, found.signature) == ("engine_dead", "killed_below_an_exception")
+    assert classify(matcher, f"lamps\n{raised}\nit is dark\nKilled").class_ == "host_oom"
+    assert classify(matcher, f"{loads}\n{raised}\nKilled").class_ == "host_oom"
+
+
 def test_a_server_that_loads_after_ray_gave_the_cards_is_well(matcher: Matcher) -> None:
     waited = "INFO 05-01 10:01:10 [ray_utils.py:9] Waiting for creating a placement group of specs for 70 seconds."
     went_on = waited + "\nLoading safetensors checkpoint shards:  50% Completed | 1/2 [00:09<00:09,  9.1s/it]"

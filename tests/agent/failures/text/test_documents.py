@@ -122,8 +122,20 @@ def test_a_rule_file_ends_where_another_text_begins() -> None:
 
 def test_a_program_ends_where_a_record_or_a_traceback_begins() -> None:
     lines = PROGRAM.splitlines()
-    for below in (OOM, "ERROR 05-06 07:08:09 [lamp.py:3] lamp", "Traceback (most recent call last):", "Killed"):
-        assert documents([*lines, below, "  lamp"]) == frozenset(range(len(lines)))
+    for below in (
+        *(OOM, "ERROR 05-06 07:08:09 [lamp.py:3] lamp", "Traceback (most recent call last):", "Killed", "  Killed"),
+        *(f"  {OOM}", "free(): invalid pointer", "malloc(): corrupted top size (core dumped)", "  reason: OOMKilled"),
+        *("ValueError: max_len = 5", "Warning  Unhealthy  1m  kubelet  Liveness probe failed: lamp"),
+    ):
+        assert documents([*lines, below, "  lamp"]) == frozenset(range(len(lines))), below
+
+
+def test_a_program_goes_on_within_brackets_and_quotes_that_it_closes() -> None:
+    inside = ["lamp = Lamp(", "    wick,", '    "OOMKilled",', ")", 'story = """', "CUDA out of memory", '"""', "go()"]
+    lines = [*PROGRAM.splitlines(), *inside]
+    assert documents(lines) == frozenset(range(len(lines)))
+    never_closed = [*PROGRAM.splitlines(), 'story = """', OOM, "Killed"]
+    assert documents(never_closed) == frozenset(range(len(PROGRAM.splitlines())))
 
 
 def test_what_a_traceback_quotes_is_no_program() -> None:

@@ -58,6 +58,7 @@ IN_ORDER = [
     "WARNING 05-06 07:08:09 [lamp.py:3] Triton is not running on this platform",
     "INFO 05-06 07:08:09 [lamp.py:3] Retrieval failed with status 12, falling back",
     "+ exit 0",
+    *(f"make: *** [Makefile:5: serve] {signal}" for signal in ("Interrupt", "Terminated", "Error 130", "Error 143")),
     "vllm: exited with status 0",
     'a1b2c3   lamp   "lamp"   2 minutes ago   Exited (0) 9 seconds ago   lamp',
     'a1b2c3   lamp   "lamp"   2 minutes ago   Exited (143) 9 seconds ago   lamp',

@@ -103,6 +103,12 @@ def test_entries_of_several_instances_say_whose_they_are(matcher, whole):
         assert matcher.classify("\n".join(lines), whole_log=True, platform="cloud_run").class_ == class_
 
 
+def test_under_a_key_of_a_path_no_more_than_a_path_is_a_clients() -> None:
+    """A target or a route of another kind is the server's own word."""
+    assert entry_lines({"verb": "GET", "target": "/lamp"}) == ["verb: GET", "target: /..."]
+    assert entry_lines({"verb": "GET", "target": "GPU 0: lamp"}) == ["verb: GET", "target: GPU 0: lamp"]
+
+
 def test_the_level_of_a_stream_does_not_speak_where_the_line_has_its_own() -> None:
     """Some collectors call all that a program writes on standard error an error."""
     own = {"severity": "ERROR", "message": "INFO 05-06 07:08:09 [lamp.py:7] it is lit"}

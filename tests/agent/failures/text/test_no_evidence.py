@@ -12,6 +12,7 @@ from agent.failures.text.no_evidence import (
     is_quoted,
     is_refusal,
     without_arguments,
+    without_flag_names,
 )
 from agent.failures.text.tracebacks import ends_traceback
 from tests.agent.failures.log_changes import HEALTHY_START
@@ -63,6 +64,7 @@ def test_only_the_arguments_of_a_line_are_quoted(said: str, listed: str, after: 
 def test_the_name_of_a_flag_or_of_a_package_says_of_nothing_that_it_failed(matcher: Matcher, shown: str) -> None:
     found = matcher.classify("\n".join([*HEALTHY_START[:-2], shown]), whole_log=True, platform=None)
     assert found.benign
+    assert without_flag_names("--wick lit: CUDA out of memory") == "--wick lit: CUDA out of memory"
     told = f"ERROR: lamp failed, try again with {shown}"
     assert not matcher.classify("\n".join([*HEALTHY_START[:-2], told]), whole_log=True, platform=None).benign
 

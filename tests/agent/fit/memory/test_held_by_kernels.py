@@ -141,6 +141,7 @@ def test_flashinfer_over_several_older_cards_took_what_is_not_explained(ask, qua
         for more in ("--attention-backend FLASHINFER", "--attention-backend FLASH_ATTN")
     }
     old, other, later, later_other = by.values()
-    assert (old - other, later - later_other) == (3 * GIB, 0)
+    alike = "--kv-cache-dtype fp8" in flags  # below 8.9 nothing but FlashInfer reads it
+    assert (old - other, later - later_other) == (0 if alike else 3 * GIB, 0)
     pool = ask(quantised, "nvidia-a100-40gb", f"{flags} --attention-backend FLASHINFER", vllm="0.27.0", count=4)
     assert pool.kv_cache_bytes.low <= pool_gib * GIB <= pool.kv_cache_bytes.high

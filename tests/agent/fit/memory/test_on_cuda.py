@@ -131,22 +131,6 @@ def test_a_nearly_full_24_gb_card_at_the_default_sequences_is_never_called_safe(
         assert few.fits is True, version
 
 
-@pytest.mark.parametrize(
-    ("model", "card", "flags"),
-    [
-        ("Qwen/Qwen2.5-7B-Instruct", "nvidia-rtx-4090", "--max-model-len 8192 --gpu-memory-utilization 0.92"),
-        ("Qwen/Qwen2.5-1.5B-Instruct", "nvidia-rtx-4090", ""),
-        ("google/gemma-4-E4B-it", "nvidia-rtx-3090", "--max-model-len 32768 --gpu-memory-utilization 0.9"),
-    ],
-)
-def test_graphs_and_the_warm_up_that_follows_are_not_both_at_their_worst(ask, model, card, flags):
-    """Rows held106, held494 and held628 started; held727, whose adapters make its graphs twice as large, did not."""
-    assert ask(model, card, flags, vllm="0.27.1").fits is True
-    assert ask(model, card, f"{flags} --gpu-memory-utilization 0.94", vllm="0.27.1").fits is None
-    adapters = f"{flags} --enable-lora --max-loras 1 --max-lora-rank 16"
-    assert ask(model, card, adapters, vllm="0.27.1").fits is None
-
-
 def test_the_runner_that_profiles_its_sampler_leaves_no_doubt(ask):
     """Up to 0.28 models with experts or recurrent layers keep Model Runner V1; from 0.29 all have V2."""
     flags = "--max-model-len 8192 --gpu-memory-utilization 0.97 --language-model-only --kv-cache-dtype fp8"
