@@ -12,6 +12,9 @@ MOST_RULE_LINES = 4
 MOST_HEADING_LINES = 3
 """Blank lines and the heading between two groups of options."""
 
+MOST_OPEN_LINES = 60
+"""A program closes a bracket or quotes within so many lines; a log that only seems to open one does not."""
+
 LEAST_STATEMENTS = 4
 """Fewer statements in a row may be what a traceback or a message quotes."""
 
@@ -62,6 +65,7 @@ def may_only_describe(line: str) -> bool:
 def documents(lines: Sequence[str]) -> frozenset[int]:
     """Positions of the lines of alert rules, of the configuration of log collectors, of help texts and of programs."""
     found: set[int] = set()
+    read = 0
     for index, line in enumerate(lines):
         if index in found:
             continue
@@ -69,21 +73,22 @@ def documents(lines: Sequence[str]) -> frozenset[int]:
             found.update(_rules_from(lines, index))
         elif "--help" in line and _ASKS_FOR_HELP.match(body_of(line)):
             found.update(_help_around(lines, index))
-        elif any(word in line for word in _PROGRAM_WORDS) and _BEGINS_PROGRAM.match(body_of(line)):
-            found.update(_program_from(lines, index))
+        elif index >= read and any(word in line for word in _PROGRAM_WORDS) and _BEGINS_PROGRAM.match(body_of(line)):
+            end, read = _program_from(lines, index)
+            found.update(range(index, end))
     return frozenset(found)
 
 
-def _program_from(lines: Sequence[str], index: int) -> range:
-    """A program in Python, as somebody who asks shows it; empty for what a traceback quotes below a frame.
+def _program_from(lines: Sequence[str], index: int) -> tuple[int, int]:
+    """Where a program in Python ends, as somebody who asks shows it, and up to where it was sought.
 
     It ends where a line is no statement and stands within no brackets or quotes that the program closes, or where it is
-    a record of a log or part of a traceback.
+    a record of a log or part of a traceback; where it begins if there is none, as below a frame of a traceback.
     """
     end, whole, statements, depth, quoted = index, index, 0, 0, False
     if index and 'File "' in lines[index - 1]:
-        return range(index, index)
-    while end < len(lines) and not _is_of_a_log(line := body_of(lines[end])):
+        return index, index
+    while end < min(len(lines), whole + MOST_OPEN_LINES) and not _is_of_a_log(line := body_of(lines[end])):
         if not quoted and _STATEMENT.match(line):
             statements += 1
         elif not (quoted or _GOES_ON.match(line) or (depth > 0 and indent_of(line))):
@@ -93,7 +98,7 @@ def _program_from(lines: Sequence[str], index: int) -> range:
         quoted = quoted != (len(_QUOTES.findall(line)) % 2 == 1)
         end += 1
         whole = whole if quoted or depth else end
-    return range(index, whole) if statements >= LEAST_STATEMENTS else range(index, index)
+    return whole if statements >= LEAST_STATEMENTS else index, end
 
 
 def _is_of_a_log(line: str) -> bool:

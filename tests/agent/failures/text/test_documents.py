@@ -3,7 +3,7 @@
 import pytest
 
 from agent.failures.match.matcher import Matcher
-from agent.failures.text.documents import documents, may_only_describe
+from agent.failures.text.documents import MOST_OPEN_LINES, documents, may_only_describe
 from agent.failures.text.entry_text import log_lines
 from tests.agent.failures.log_changes import HEALTHY_START, TOKENS
 
@@ -136,6 +136,9 @@ def test_a_program_goes_on_within_brackets_and_quotes_that_it_closes() -> None:
     assert documents(lines) == frozenset(range(len(lines)))
     never_closed = [*PROGRAM.splitlines(), 'story = """', OOM, "Killed"]
     assert documents(never_closed) == frozenset(range(len(PROGRAM.splitlines())))
+    for lamps, closed in ((MOST_OPEN_LINES - 2, True), (MOST_OPEN_LINES, False)):
+        lines = [*PROGRAM.splitlines(), 'story = """', *["lamp"] * lamps, '"""']
+        assert (len(lines) - 1 in documents(lines)) is closed
 
 
 def test_what_a_traceback_quotes_is_no_program() -> None:
