@@ -36,10 +36,16 @@ def main(argv: list[str]) -> int:
     os.setsid()
     _adopt_orphans()
     os.set_inheritable(lock, False)
+    noted, tell = os.pipe()
     child = os.fork()
     if child == 0:
-        _become(command)
+        os.close(tell)
+        _become(command, noted)
+    os.close(noted)
     note(folder / "server.json", {"supervisor": os.getpid(), "server": child, "started": started(child)})
+    with contextlib.suppress(BrokenPipeError):  # somebody killed the child before it was the server
+        os.write(tell, b".")
+    os.close(tell)
     received: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda n, _: received.append(n))
@@ -57,7 +63,10 @@ def _adopt_orphans() -> None:
         libc.prctl(PR_SET_NAME, b"sre-supervisor", 0, 0, 0)
 
 
-def _become(command: list[str]) -> None:
+def _become(command: list[str], noted: int) -> None:
+    """Run the command in this process, once it is written down whose it is; never, if its supervisor ends before."""
+    if not os.read(noted, 1):
+        os._exit(CANNOT_START)
     try:
         os.execvp(command[0], command)  # noqa: S606 - the words are the operator's own
     except OSError as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent.adapters.clock import SystemClock
+from agent.adapters.platform.host import supervisor
 from agent.adapters.platform.host.health_check import HealthCheck
 from agent.adapters.platform.host.platform import HostPlatform
 from agent.adapters.platform.host.process import processes_of_start
@@ -217,6 +218,16 @@ def test_a_start_that_was_only_intended_is_begun_by_the_successor(machine) -> No
         transaction.state = transaction.state.put(intended)
     until("it serves", lambda: own.open().settled(SERVICE).newest.stage is Stage.READY)
     assert len(own.processes()) == 2
+
+
+def test_no_server_runs_before_it_is_noted(tmp_path) -> None:
+    """Its supervisor cannot write down whom it started: the command is not run, and nobody is left."""
+    (tmp_path / "server.tmp").mkdir()
+    with (tmp_path / "lock").open("w") as lock:
+        words = [sys.executable, "-I", "-S", supervisor.__file__, str(tmp_path), str(lock.fileno())]
+        told = subprocess.run([*words, "echo", "it ran"], pass_fds=(lock.fileno(),), check=True, capture_output=True)
+    assert b"IsADirectoryError" in told.stderr  # its pipes are closed once nobody is left
+    assert b"it ran" not in told.stdout
 
 
 def test_a_server_that_a_change_ends_has_ended_on_purpose_though_the_executor_was_killed(machine) -> None:
