@@ -324,7 +324,7 @@ def killed(case: RuleInput) -> Ruling:
 
 
 def killed_below_an_exception(case: RuleInput) -> Ruling:
-    """Servers of several processes end the rest when one has failed; while memory is taken the kernel is as likely."""
+    """Servers of several processes end the rest when one fails; while weights load, the kernel is as likely to kill."""
     return Ruling() if _is_right_below_an_exception(case) else Ruling(class_=FailureClass.UNKNOWN)
 
 

@@ -120,9 +120,9 @@ def unseen_peak(model: ModelFacts, flags: Flags, run: Effective, rules: VersionR
     if not towers or not _bounds_unseen(rules):
         return 0
     batch = run.max_num_batched_tokens
-    told = [tower.most_bytes_per_batch for tower in towers.values() if tower.most_bytes_per_batch is not None]
-    if len(told) == len(towers):
-        return int(max(told) * max(1.0, batch / _BATCH_OF_CODE))
+    bounds = [tower.most_bytes_per_batch for tower in towers.values() if tower.most_bytes_per_batch is not None]
+    if len(bounds) == len(towers):
+        return int(max(bounds) * max(1.0, batch / _BATCH_OF_CODE))
     params = max(tower.params for tower in (model.vision, model.audio) if tower is not None)
     wider = max(1.0, params / _WIDEST_SEEN) ** 0.5
     return int(_MOST_OF_UNSEEN * wider * max(1.0, batch / _BATCH_OF_UNSEEN))

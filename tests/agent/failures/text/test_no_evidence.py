@@ -65,8 +65,8 @@ def test_the_name_of_a_flag_or_of_a_package_says_of_nothing_that_it_failed(match
     found = matcher.classify("\n".join([*HEALTHY_START[:-2], shown]), whole_log=True, platform=None)
     assert found.benign
     assert without_flag_names("--wick lit: CUDA out of memory") == "--wick lit: CUDA out of memory"
-    told = f"ERROR: lamp failed, try again with {shown}"
-    assert not matcher.classify("\n".join([*HEALTHY_START[:-2], told]), whole_log=True, platform=None).benign
+    reported = f"ERROR: lamp failed, try again with {shown}"
+    assert not matcher.classify("\n".join([*HEALTHY_START[:-2], reported]), whole_log=True, platform=None).benign
 
 
 @pytest.mark.parametrize(

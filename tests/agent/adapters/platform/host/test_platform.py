@@ -225,9 +225,11 @@ def test_no_server_runs_before_it_is_noted(tmp_path) -> None:
     (tmp_path / "server.tmp").mkdir()
     with (tmp_path / "lock").open("w") as lock:
         words = [sys.executable, "-I", "-S", supervisor.__file__, str(tmp_path), str(lock.fileno())]
-        told = subprocess.run([*words, "echo", "it ran"], pass_fds=(lock.fileno(),), check=True, capture_output=True)
-    assert b"IsADirectoryError" in told.stderr  # its pipes are closed once nobody is left
-    assert b"it ran" not in told.stdout
+        finished = subprocess.run(
+            [*words, "echo", "it ran"], pass_fds=(lock.fileno(),), check=True, capture_output=True
+        )
+    assert b"IsADirectoryError" in finished.stderr  # its pipes are closed once nobody is left
+    assert b"it ran" not in finished.stdout
 
 
 def test_a_server_that_a_change_ends_has_ended_on_purpose_though_the_executor_was_killed(machine) -> None:
