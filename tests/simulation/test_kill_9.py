@@ -1,16 +1,23 @@
 """R1: a real kill -9 before and after every call that leaves something behind; the list is what the code calls."""
 
 import json
+import os
+import select
+import signal
 import subprocess
 import sys
+import time
+import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.counts import CI, SOAK, some, spread, tries
-from tests.simulation.kills import again, boundaries
+from tests.simulation.kills import STUCK_S, again, boundaries
 
+pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("default:a process that forks")]
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = {"resolved": "gemma4-26b-l4-startup-probe", "undone": "gemma4-26b-l4-context-refused"}
 CASES = {"resolved": tries(8, ci=220, soak=5_000), "undone": tries(4, ci=330, soak=5_000)}
@@ -43,30 +50,29 @@ MAY_CREATE = f'lifecycle = ["{SERVICE}"]\naccelerators = ["nvidia-l4"]\n'
 STOP = {"kind": "lifecycle", "operation": "stop"}
 DELETE = {"kind": "lifecycle", "operation": "delete", "confirmed": SERVICE}
 LIVES = {"stop": "RESOLVED", "start": "RESOLVED", "delete": "RESOLVED", "create": "CLOSED"}  # created, then removed
+SILENT_S = 2 * STUCK_S + 20  # once to warm up, once to go the way
 LATE_S = 60 + 120 + 3 * 60  # the queue's lease, the service's lease, and the ticks in which it is noticed
 
 
 class Forks:
-    """The warmed process that is forked for each journey."""
+    """The warmed process that is forked for each journey.
 
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.simulation.kills"],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+    A journey that is stuck ends by itself and says so. A process that is silent for longer than that is stuck outside
+    of any journey: it says where, in a warning, and another one is told the same case.
+    """
+
+    def __init__(self, stderr: Path) -> None:
+        self._stderr = stderr
+        self._begin()
 
     def tell(self, case: dict[str, Any]) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(case) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line.startswith("{"):
-            self._process.kill()
-            pytest.fail(line + self._process.stdout.read())
+        line = self._answer(case)
+        if line is None:
+            warnings.warn(f"a process that forks journeys was silent; it was at:\n{self._ended()}", stacklevel=2)
+            self._begin()
+            line = self._answer(case)
+        if line is None or not line.startswith("{"):
+            pytest.fail(f"{line}{self._ended()}")
         outcome = json.loads(line)
         assert "broke" not in outcome, outcome["broke"]
         return outcome
@@ -74,10 +80,42 @@ class Forks:
     def close(self) -> None:
         self._process.communicate(timeout=30)
 
+    def _begin(self) -> None:
+        with self._stderr.open("w") as stderr:
+            self._process = subprocess.Popen(
+                [sys.executable, "-X", "faulthandler", "-m", "tests.simulation.kills"],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                start_new_session=True,
+                text=True,
+            )
+
+    def _answer(self, case: dict[str, Any]) -> str | None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(case) + "\n")
+        self._process.stdin.flush()
+        until = time.monotonic() + SILENT_S
+        while time.monotonic() < until:
+            if select.select([self._process.stdout], [], [], 1)[0]:
+                return self._process.stdout.readline()
+        return None
+
+    def _ended(self) -> str:
+        """End the process and its journey; return their stacks, and what the kernel has the process wait for."""
+        asleep = [Path(f"/proc/{self._process.pid}/{name}") for name in ("wchan", "syscall")]
+        waits = [path.read_text() for path in asleep if path.exists()]
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGABRT)
+        rest, _ = self._process.communicate(timeout=30)
+        return "\n".join([*waits, rest, self._stderr.read_text()])
+
 
 @pytest.fixture(scope="module")
-def forks():
-    held = Forks()
+def forks(tmp_path_factory):
+    held = Forks(tmp_path_factory.mktemp("forks") / "stderr")
     yield held
     held.close()
 
