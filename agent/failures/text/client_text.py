@@ -21,6 +21,7 @@ CLIENT_MARKS = (
     *(b"reqinput(", b"prompt='", b'prompt="', b"get ", b"post ", b"put ", b"patch ", b"delete ", b"head ", b"options "),
     *(b"input_value=", b"'input'", b'"input"', b"generateparameters", b"unknown model", b"lora_name"),
     *(b"passed in model=", b", url=", b"for url: ", b"with url: ", b"method="),
+    *(b"jinja2.exceptions", b"template error"),
     *(b"get] ", b"post] ", b"put] ", b"head] "),
     *(b'prompt=\\"', b"prompt:'", b'prompt:"', b'prompt:\\"', b'"text"', b"'text'"),
     *(word.encode() + quote for word in _BODY_WORDS for quote in (b"'", b'"', b'\\"')),
@@ -79,6 +80,8 @@ _NAMED = re.compile(
     r"(\bunknown model:? ['\"]|\blora_name=['\"])(?!\.\.\.['\"]).{0,400}?(['\"])"
     r"|(name passed in model=)(?!\.\.\. ).*?(\. |$)"
 )
+_OF_TEMPLATE = re.compile(r"((?:jinja2\.exceptions\.|[Tt]emplate error).{0,80}?['\"])(?!\.\.\.['\"]).*(?=['\"])")
+"""What a template says of a request that it refuses, from the first quote to the last: names and roles among it."""
 _HUBS = ("huggingface", "hf-mirror", "hf.co", "modelscope", "/api/models/", "googleapis.com", "amazonaws.com")
 _OF_A_MODEL = re.compile(r"/resolve/[\w.-]{1,80}/\S{0,200}\.(?:json|safetensors|txt|model|py|bin)\b")
 _FETCHED = re.compile(
@@ -141,6 +144,8 @@ def _without_refused_values(line: str) -> str:
         line = _PARAMETERS.sub(rf"\1{_GONE}\2", line)
     if "but ignored: " in line:
         line = _IGNORED.sub(rf"\1{_GONE}", line)
+    if "jinja2.exceptions" in line or "emplate error" in line:
+        line = _OF_TEMPLATE.sub(rf"\1{_GONE}", line)
     if "url" in line and not (any(hub in line for hub in _HUBS) or _OF_A_MODEL.search(line)):
         line = _FETCHED.sub(lambda found: f"{found[1] or found[2]}{_GONE}", line)
     return _NAMED.sub(lambda found: f"{found[1] or found[3]}{_GONE}{found[2] or found[4]}", line)

@@ -74,6 +74,8 @@ def test_what_a_client_wrote_into_the_log_is_no_failure_of_the_server(matcher: M
     [
         ("E0506 07:08:09.000000 1 lamp.cc:1] Request for unknown model: 'OOMKilled' is not found", "model_not_found"),
         (f"  Input should be a number [type=number_type, input_value='{_OOM}', input_type=str]", "invalid_flag"),
+        ("[2031-05-06 07:08:09] Chat template error for 'OOMKilled'", "chat_template_error"),
+        (f"jinja2.exceptions.TemplateError: Roles must alternate; got 'a' before '{_OOM}'", "chat_template_error"),
         ("Invalid model name passed in model=OOMKilled. Call `/v1/models` to view available models", "model_not_found"),
         ("  Input should be 'x' [type=literal_error, input_value={'a': 'OOMKilled'}, input_type=dict]", "invalid_flag"),
     ],
