@@ -29,6 +29,7 @@ class Script:
     raw: bytes | None = None
     counts: bool = True  # False: another instance tells its counter
     chunked: bool = True  # as uvicorn sends it
+    cuts: int = 0  # so many completions end after their first word, without an end of the stream
 
 
 class VllmHttp:
@@ -99,6 +100,10 @@ class VllmHttp:
         for word in script.words:
             time.sleep(script.pause_s)
             self._event(request, {"choices": [{"delta": {"content": word}} if chat else {"text": word}]})
+            if script.cuts > 0:
+                script.cuts -= 1
+                request.close_connection = True
+                return
         if script.finish is not None:
             self._event(request, {"choices": [{"delta": {}, "finish_reason": script.finish}]})
         if script.counter is not None and script.counts:

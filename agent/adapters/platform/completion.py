@@ -108,7 +108,7 @@ class CompletionClient:
         headers: dict[str, str] = {}
         try:
             headers = self._headers(service, audience)
-            reply = self._ask(url, asked, headers)
+            reply = self._ask_again_where_cut(url, asked, headers)
         except HttpFailed as error:
             if error.reason is Failure.TIMED_OUT:
                 return Reply(outcome=Outcome.SILENT, says=f"no answer within {self._timeout_s:g} s")
@@ -149,6 +149,18 @@ class CompletionClient:
                 hint="look at the service's status, and at the key that its server wants",
             )
         return text
+
+    def _ask_again_where_cut(self, url: str, asked: "_Asked", headers: dict[str, str]) -> Reply:
+        """Ask once more where a connection ends within its answer.
+
+        A proxy on the way may have hung up. A server that died answers the second time no better.
+        """
+        try:
+            return self._ask(url, asked, headers)
+        except HttpFailed as error:
+            if error.reason is not Failure.BROKEN:
+                raise
+        return self._ask(url, asked, headers)
 
     def _ask(self, url: str, asked: "_Asked", headers: dict[str, str], *, chat: bool = True) -> Reply:
         body: dict[str, Any] = {

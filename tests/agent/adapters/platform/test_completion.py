@@ -128,6 +128,17 @@ def test_a_refused_connection_is_broken() -> None:
     assert ask(server).outcome is Outcome.BROKEN
 
 
+@pytest.mark.parametrize(("cuts", "outcome"), [(1, Outcome.ANSWERED), (2, Outcome.BROKEN)])
+def test_a_connection_that_ends_within_an_answer_is_asked_once_more(vllm, cuts: int, outcome: Outcome) -> None:
+    """A proxy that hangs up is no verdict on the model; a server that breaks twice is."""
+    vllm.script.cuts = cuts
+    reply = ask(vllm)
+    assert reply.outcome is outcome, reply.says
+    assert [path for _, path, _, _ in vllm.seen].count("/v1/chat/completions") == 2
+    if outcome is Outcome.ANSWERED:
+        assert (reply.tokens, reply.text) == (3, "one, two, three")
+
+
 def test_without_a_token_nothing_is_sent(vllm) -> None:
     """An identity that cannot be had is no verdict on the model."""
 

@@ -399,7 +399,7 @@ def test_a_pod_is_asked_through_the_api_servers_proxy(world, monkeypatch):
     server.script.counter = 100.0
     revision = platform.describe("gemma").latest_ready_revision
     found = {m.check: m for m in platform.measure("gemma", revision)}
-    assert found[Check.COMPLETION].good is True
+    assert found[Check.COMPLETION].good is True, found[Check.COMPLETION].says
     assert found[Check.TOKENS].good is True
     assert "tokens/s" in found[Check.SPEED].says
     server.script.status, server.script.body = 500, json.dumps({"error": "CUDA error"})
