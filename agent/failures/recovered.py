@@ -350,10 +350,12 @@ def _over(sighting: Sighting, timeline: Timeline, deaths: _Ends, queues: Queues 
 
 
 def got_past(sighting: Sighting, lines: Sequence[str], timeline: Timeline) -> bool:
-    """Whether a start reported that the model cannot be had, and loaded its weights afterwards: look for another cause.
+    """Whether a start reported that it lacks its model or image, and went on with it: look for another cause.
 
-    An exception that ends its process is none that anybody got over: whoever goes on in the stream is another.
+    An exception that ends its process is none that anybody got over.
     """
+    if "docker: Error response from daemon: pull access denied" in lines[sighting.index]:
+        return timeline.begins_below(sighting.index)
     if sighting.signature.failure_class not in BEFORE_WEIGHTS or ends_process(lines, sighting.index):
         return False
     return timeline.phase_at(sighting.index) in {Phase.UNKNOWN, *STARTING} and timeline.loaded_after(sighting.index)

@@ -71,6 +71,10 @@ _SETS_DEVICE = re.compile(
     r"worker\.py\", line \d{1,7}, in init_device\n(?:[^\n]{0,400}\n){0,3}?[^\n]{0,200}, in set_device"
 )
 """Frames of a worker that chooses its card: nothing of its own is on it yet."""
+_LOADS_WEIGHTS = re.compile(
+    r"weights\.py\", line \d{1,7}, in get_\w{1,40}\n(?:(?![^\n]{0,60}file \")[^\n]{0,400}\n){0,3}$"
+)
+"""The last frame is of TGI, which reads a tensor and brings it to its card; it writes of a warm-up before."""
 _LOADED = ("model loading took", "model weights took", "checkpoint shards: 100%")
 _THIS_PROCESS = re.compile(r"this process has (\d{1,6}(?:\.\d{1,4})?) (gib|mib)")
 _ONE_OF_THEM = re.compile(r"process \d{1,10} has ")
@@ -140,6 +144,8 @@ def _of_frames(case: RuleInput) -> Ruling | None:
     called = case.phase in {Phase.PROFILING, Phase.GRAPH_CAPTURE} and _CALLED.search(case.text)
     if _WAKES.search(frames) or case.mentions("call to wake_up method failed") or called:
         return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
+    if _LOADS_WEIGHTS.search(frames):
+        return Ruling(class_=FailureClass.GPU_OOM_WEIGHTS, fixes=LOADING_FIXES)
     if _SETS_DEVICE.search(frames) and not case.mentions(*_LOADED):  # a rank of the same server may fill it
         return Ruling(class_=FailureClass.GPU_MEMORY_OCCUPIED, fixes=OCCUPIED_FIXES, confidence=0.8)
     return None

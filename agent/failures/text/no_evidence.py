@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from agent.failures.text.log_text import TRACEBACK, indent_of, is_continued, is_error_line, is_note, is_warning
+from agent.failures.text.numbered_source import is_numbered_source
 from agent.failures.text.settings import is_setting, without_variables
 from agent.failures.text.streams import RECENT_LINES, body_of, server_of
 
@@ -158,7 +159,7 @@ def is_quoted(lines: Sequence[str], index: int) -> bool:
     it is the second line of what Python warns of.
     """
     line = lines[index]
-    if is_dumped(line):
+    if is_dumped(line) or is_numbered_source(lines, index):
         return True
     if index == 0 or _RAISED.search(line) or _is_broken_assertion(lines, index):
         return False

@@ -357,3 +357,11 @@ CLOUD_RUN_READY = "Ready condition status changed to True for Revision lamp-0000
 )
 def test_a_probe_of_a_revision_that_is_ready_below_is_over(matcher: Matcher, events: list[str], benign: bool) -> None:
     assert classify(matcher, events).benign is benign
+
+
+def test_an_image_that_docker_could_not_pull_does_not_explain_a_server_that_started_below(matcher: Matcher) -> None:
+    """A script tried another image first; alone, the refusal is the cause."""
+    refused = "docker: Error response from daemon: pull access denied for lamp, repository does not exist"
+    assert classify(matcher, [refused]).class_ == "image_pull_failed"
+    full = "ValueError: Free memory on device (1.2/79.1 GiB) on startup is less than desired (0.9, 71.2 GiB)."
+    assert classify(matcher, [refused, *HEALTHY_START[:3], full]).class_ == "gpu_memory_occupied"

@@ -40,6 +40,16 @@ def test_a_programs_own_frame_that_asks_the_engine_says_that_it_was_up() -> None
     assert gpu_oom(case(Phase.LOADING, frame)).class_ is None
 
 
+def test_a_frame_that_reads_a_tensor_says_that_weights_were_loaded() -> None:
+    """TGI writes of a warm-up before its shards have their weights."""
+    reads = '  file "/opt/lamp/utils/weights.py", line 119, in get_lamp\n    tensor = tensor.to(device=self.device)\n'
+    out = "torch.cuda.outofmemoryerror: cuda out of memory."
+    case_ = replace(case(Phase.PROFILING), line=out, text=f"traceback (most recent call last):\n{reads}{out}")
+    assert gpu_oom(case_).class_ is FailureClass.GPU_OOM_WEIGHTS
+    computes = reads + '  file "/opt/lamp/model.py", line 7, in forward\n    return oil\n'
+    assert gpu_oom(replace(case_, text=f"traceback (most recent call last):\n{computes}{out}")).class_ is None
+
+
 def test_a_card_that_pytorch_fills_to_the_brim_has_no_room_for_the_weights_whatever_their_share() -> None:
     assert gpu_oom(case(gpu_total_gib=14.62, torch_allocated_gib=14.42, tried_mib=20)).fixes[0].startswith("change_")
     assert "lower" in gpu_oom(case(gpu_total_gib=23.57, torch_allocated_gib=22.88, tried_mib=20)).fixes[0]
