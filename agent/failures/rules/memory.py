@@ -64,9 +64,12 @@ _RESERVES = ("ggml_gallocr", "compute buffer", "graph_reserve", "sched_reserve",
 _LOADS = ("alloc_tensor_range", "error loading model: unable to allocate")
 _OF_A_REQUEST = "enginedeaderror"
 """What vLLM raises for requests alone."""
-_FORWARD = (", in forward\n", ", in forward_cuda\n", ", in forward_native\n", ", in forward_hip\n")
-_WAKES = re.compile(r'(?:cumem|worker)\.py", line \d{1,7}, in wake_up\n')
-"""A frame of an engine that slept and maps its memory again: it had started long before."""
+_FORWARD = re.compile(r", in (?:forward(?:_cuda|_native|_hip)?|\w{1,60}_fwd)\n")
+_WAKES = re.compile(r'(?:cumem|worker|llm)\.py", line \d{1,7}, in wake_up\n')
+"""A frame of an engine that slept and maps its memory again: it had started long before.
+
+What the allocator's C++ prints stands above the traceback; torch_memory_saver names its function alone.
+"""
 _SETS_DEVICE = re.compile(
     r"worker\.py\", line \d{1,7}, in init_device\n(?:[^\n]{0,400}\n){0,3}?[^\n]{0,200}, in set_device"
 )
@@ -140,9 +143,11 @@ def gpu_oom(case: RuleInput) -> Ruling:
 
 def _of_frames(case: RuleInput) -> Ruling | None:
     """What frames say: a sleeping engine wakes up, a program asks it for answers, or a worker has not begun to load."""
-    frames = case.text.partition(case.line)[0].rpartition(TRACEBACK.lower())[2] if case.line else ""
+    above, _, below = case.text.partition(case.line) if case.line else ("", "", "")
+    frames = above.rpartition(TRACEBACK.lower())[2]
     called = case.phase in {Phase.PROFILING, Phase.GRAPH_CAPTURE} and _CALLED.search(case.text)
-    if _WAKES.search(frames) or case.mentions("call to wake_up method failed") or called:
+    wakes = _WAKES.search(frames) or (case.has("cumem_allocator") and _WAKES.search(below))
+    if wakes or case.mentions("call to wake_up method failed") or case.has("func=resume") or called:
         return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
     if _LOADS_WEIGHTS.search(frames):
         return Ruling(class_=FailureClass.GPU_OOM_WEIGHTS, fixes=LOADING_FIXES)
@@ -157,7 +162,7 @@ def _of_profiling(case: RuleInput) -> Fixes:
 
 
 def _without_a_phase(case: RuleInput) -> Ruling:
-    if case.mentions("private pools", *_FORWARD, _OF_A_REQUEST):  # graphs stand, or a layer computes: all is loaded
+    if case.mentions("private pools", _OF_A_REQUEST) or _FORWARD.search(case.text):  # a layer computes: all is loaded
         return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
     if case.mentions("shardcannotstart"):  # TGI warms up only once its shards have their weights
         return Ruling(fixes=LOADING_FIXES)

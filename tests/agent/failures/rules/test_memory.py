@@ -66,6 +66,26 @@ WAKES = '  file "/opt/vllm/worker/worker.py", line 140, in wake_up\n    allocato
 OUT = "runtimeerror: cuda error: out of memory at csrc/cumem_allocator.cpp:62"
 
 
+def test_what_is_printed_of_waking_up_stands_above_its_traceback_or_without_one() -> None:
+    out = "cuda error: out of memory at /workspace/csrc/cumem_allocator.cpp:62"
+    wakes = '  file "/opt/vllm/entrypoints/llm.py", line 1572, in wake_up\n    self.llm_engine.wake_up(tags)\n'
+    below = f"{out}\ntraceback (most recent call last):\n{wakes}"
+    assert (
+        gpu_oom(RuleInput(line=out, text=below, fields={}, phase=Phase.UNKNOWN)).class_ is FailureClass.GPU_OOM_RUNTIME
+    )
+    assert gpu_oom(case(Phase.UNKNOWN, out)).class_ is None
+    saver = "cudaerror error: 2 (out of memory)  file=csrc/core.cpp func={} line=172"
+    assert gpu_oom(case(text=saver.format("resume"))).class_ is FailureClass.GPU_OOM_RUNTIME
+    assert gpu_oom(case(text=saver.format("malloc"))).class_ is None
+
+
+@pytest.mark.parametrize("function", ["forward", "forward_cuda", "chunk_gated_delta_rule_fwd"])
+def test_a_layer_that_computes_has_its_weights(function: str) -> None:
+    frame = f'  file "/opt/lamp.py", line 7, in {function}\n    o = torch.empty_like(v)\n'
+    assert gpu_oom(case(text=frame)).class_ is FailureClass.GPU_OOM_RUNTIME
+    assert gpu_oom(case(text=frame.replace(function, "load_lamp"))).class_ is None
+
+
 @pytest.mark.parametrize("phase", [Phase.UNKNOWN, Phase.LOADING])
 def test_an_engine_that_wakes_up_had_started_long_before(phase: Phase) -> None:
     def ruled(above: str) -> FailureClass | None:
