@@ -62,7 +62,7 @@ class CompletionClient:
         id_token: Makes an ID token for an audience; None sends none.
         api_key: The server's own key by service, None where it has none.
         monotonic: Seconds that only go forward.
-        timeout_s: For the whole completion.
+        timeout_s: For one answer; one whose connection ended is asked for twice.
         http: The way to the server; our own HTTP client when None.
     """
 
@@ -102,7 +102,7 @@ class CompletionClient:
             model: The name it serves.
             prompt: What is asked.
             max_tokens: The most tokens of the answer.
-            on_text: Called whenever text arrives; what it raises ends the request.
+            on_text: Called whenever text arrives, also of an answer that broke off; what it raises ends the request.
         """
         asked = _Asked(model=model, prompt=prompt, max_tokens=max_tokens, on_text=on_text)
         headers: dict[str, str] = {}
@@ -151,7 +151,7 @@ class CompletionClient:
         return text
 
     def _ask_again_where_cut(self, url: str, asked: "_Asked", headers: dict[str, str]) -> Reply:
-        """Ask once more where a connection ends within its answer.
+        """Ask once more where the connection ended before the answer did.
 
         A proxy on the way may have hung up. A server that died answers the second time no better.
         """

@@ -65,6 +65,7 @@ _LOADS = ("alloc_tensor_range", "error loading model: unable to allocate")
 _OF_A_REQUEST = "enginedeaderror"
 """What vLLM raises for requests alone."""
 _FORWARD = re.compile(r", in (?:forward(?:_cuda|_native|_hip)?|\w{1,60}_fwd)\n")
+"""A frame of a layer that computes: all is loaded. So it is where PyTorch names the pools of captured graphs."""
 _WAKES = re.compile(r'(?:cumem|worker|llm)\.py", line \d{1,7}, in wake_up\n')
 """A frame of an engine that slept and maps its memory again: it had started long before.
 
@@ -162,7 +163,7 @@ def _of_profiling(case: RuleInput) -> Fixes:
 
 
 def _without_a_phase(case: RuleInput) -> Ruling:
-    if case.mentions("private pools", _OF_A_REQUEST) or _FORWARD.search(case.text):  # a layer computes: all is loaded
+    if case.mentions("private pools", _OF_A_REQUEST) or _FORWARD.search(case.text):  # all is loaded
         return Ruling(class_=FailureClass.GPU_OOM_RUNTIME, fixes=RUNTIME_FIXES)
     if case.mentions("shardcannotstart"):  # TGI warms up only once its shards have their weights
         return Ruling(fixes=LOADING_FIXES)

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from agent.failures.text.log_text import TRACEBACK, indent_of, is_continued, is_error_line, is_note, is_warning
-from agent.failures.text.numbered_source import is_numbered_source
 from agent.failures.text.settings import is_setting, without_variables
 from agent.failures.text.streams import RECENT_LINES, body_of, server_of
 
@@ -20,6 +19,9 @@ MOST_TRACEBACK_LINES = 400
 
 MOST_SOURCE_LINES = 12
 """Python quotes no more than a few lines of source below a frame, and a row of carets under each."""
+
+MOST_NUMBERED_LINES = 40
+"""IPython quotes five lines around the one that failed; a call over several lines counts as one of them."""
 
 BETWEEN_LINES = 4
 """Of servers that write into one stream, so few lines stand between two of one server that belong together."""
@@ -80,6 +82,9 @@ ENGINE_LOOP = (
     *("run_busy_loop", "_process_engine_step", "run_engine_loop", "engine_step", "run_engine_core_busy_loop"),
     *("event_loop_normal", "event_loop_overlap", "event_loop_pp"),
 )
+_NUMBERED = re.compile(r"\s{0,12}(?:-{1,8}>\s?)?\d{1,6}(?:\s.*)?$")
+_FRAME_OF_IPYTHON = re.compile(r"(?:File )?[~/<]\S{1,400}(?::\d{1,7},)? in \S")
+"""``File ~/a.py:116, in name(...)``, and ``/a.py in name(...)`` of IPython before 8."""
 _OUTERMOST = re.compile(
     r'\bFile "[^"]{1,400}", line \d{1,7}, '
     rf"in (?:<module>|run_engine_core|run_scheduler_process|output_handler|{'|'.join(ENGINE_LOOP)})\s*$"
@@ -155,11 +160,11 @@ def goes_on_above(line: str) -> bool:
 def is_quoted(lines: Sequence[str], index: int) -> bool:
     """Whether a line holds the words of a failure only because something else is shown in it.
 
-    It is what a dying engine dumps of its settings and its input; or quotes the source below a traceback's frame; or
-    it is the second line of what Python warns of.
+    It is what a dying engine dumps of its settings and its input; or source that a traceback quotes; or the second line
+    of what Python warns of.
     """
     line = lines[index]
-    if is_dumped(line) or is_numbered_source(lines, index):
+    if is_dumped(line) or _is_numbered_source(lines, index):
         return True
     if index == 0 or _RAISED.search(line) or _is_broken_assertion(lines, index):
         return False
@@ -168,6 +173,15 @@ def is_quoted(lines: Sequence[str], index: int) -> bool:
     if _WARNED.search(before) or (_CUSTOMISED.search(before) and _NOT_IMPORTED.search(line)):
         return True
     return not FRAME.search(line) and _is_source(lines, index)
+
+
+def _is_numbered_source(lines: Sequence[str], index: int) -> bool:
+    """Whether a line is source below the head of one of IPython's frames, with only such lines between."""
+    if not _NUMBERED.match(lines[index]):
+        return False
+    above = range(index - 1, max(-1, index - MOST_NUMBERED_LINES), -1)
+    head = next((lines[at] for at in above if not _NUMBERED.match(lines[at])), "")
+    return _FRAME_OF_IPYTHON.match(head) is not None
 
 
 def _is_broken_assertion(lines: Sequence[str], index: int) -> bool:

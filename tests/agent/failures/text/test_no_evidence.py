@@ -378,3 +378,14 @@ def test_a_failed_assertion_without_words_is_told_by_its_source() -> None:
     ]
     assert not is_quoted([*frame, "AssertionError"], 2)
     assert is_quoted([*frame, "ValueError: the lamp is out"], 2)
+
+
+@pytest.mark.parametrize("head", ["File ~/lamp.py:116, in Lamp.light(self)", "/srv/lamp.py in light(self)", "", TOKENS])
+def test_numbered_source_below_a_frame_of_ipython_is_no_evidence(matcher: Matcher, head: str) -> None:
+    """Logs begin with numbers too: process ids, times, rows of a table."""
+    source = ["    476 if self.num_gpu_blocks_override:", "--> 477     blocks = self.num_gpu_blocks_override"]
+    log = [head, *source, "", "RuntimeError: CUDA error: an illegal memory access was encountered"]
+    of_a_frame = " in light(" in head or " in Lamp" in head
+    assert [is_quoted(log, at) for at in range(len(log))] == [False, of_a_frame, of_a_frame, False, False]
+    found = matcher.classify("\n".join(log), whole_log=True, platform=None)
+    assert any("num_gpu_blocks_override" in line.text for line in found.evidence) is not of_a_frame
