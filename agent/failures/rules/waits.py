@@ -1,6 +1,7 @@
 """Waits and queues: how long, and whether anything moves, tells a busy server from one that stands."""
 
 import re
+from itertools import pairwise
 
 from agent.failures.rules.rule_input import RuleInput, Ruling
 from agent.failures.signature import FailureClass, Phase
@@ -36,6 +37,9 @@ _TRY = re.compile(
 _HANG_AFTER_S = 300
 """Seconds without a line after the KV cache stands: graphs of the largest models are captured in less."""
 SHORT_QUEUE = 32  # requests that wait in a burst, which is no saturation
+_QUEUED = re.compile(r"#queue-req: (\d{1,6})")
+_BATCHES_OF_A_QUEUE = 4  # in so many batches after another a queue that gets shorter is one that drains
+_DRAINED = 0.75  # of its longest
 DEEP_QUEUE = 4  # so many times as many wait as run: one line is enough
 _RAY_ANSWERS_WITHIN_S = 60
 """Seconds; vLLM reports a wait at 10, 30, 70, 150 ... s and gives up at 1800 (executor/ray_utils.py)."""
@@ -121,11 +125,13 @@ def waiting(case: RuleInput) -> Ruling:
     """A queue in one line is a burst; in three and more, half a minute, it does not drain.
 
     A request that waits while none runs does not fit into the cache as it is; nor does one that was taken back from it
-    again and again. A full pool of SGLang takes no burst.
+    again and again. A full pool of SGLang takes no burst. SGLang counts each batch, so that a queue is seen to drain.
     """
     queued, running = case.number("waiting_requests") or 0, case.number("running_requests") or 0
     full = case.has("token usage: 1.00")
     if case.has("#queue-req") and queued < max(SHORT_QUEUE, running / 2) and not full:  # SGLang counts each burst
+        return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
+    if _drains(case) and not full:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
     if queued >= DEEP_QUEUE * max(running, SHORT_QUEUE):
         return Ruling(confidence=0.6)
@@ -135,6 +141,14 @@ def waiting(case: RuleInput) -> Ruling:
     if case.repeats < 2:
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
     return Ruling(confidence=0.75 if case.repeats > 2 else 0.5)
+
+
+def _drains(case: RuleInput) -> bool:
+    """Whether the queue, once longest, is shorter in every batch that is counted since."""
+    queues = [int(length) for length in _QUEUED.findall(case.text)]
+    since = queues[queues.index(max(queues)) :] if queues else []
+    shorter = all(after < before for before, after in pairwise(since) if before)
+    return len(since) >= _BATCHES_OF_A_QUEUE and shorter and since[-1] <= _DRAINED * since[0]
 
 
 def full_cache(case: RuleInput) -> Ruling:

@@ -31,6 +31,27 @@ def test_a_request_that_waits_while_none_runs_does_not_fit(matcher: Matcher) -> 
     assert classify(matcher, STATS.format(minute="01", n=0, w=0)).class_ == "benign"
 
 
+BATCH = "[2031-05-06 04:28:01] Prefill batch, #new-seq: 13, #new-token: 4096, #cached-token: 18, token usage: {use}, #running-req: 13, #queue-req: {queue}, "  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("queues", "use", "class_"),
+    [
+        ((0, 186, 160, 141, 120), "0.12", "benign"),
+        ((120, 141, 160, 186), "0.12", "queue_saturation"),
+        ((186, 185, 184, 183), "0.12", "queue_saturation"),
+        ((186, 120), "0.12", "queue_saturation"),
+        ((186, 160, 141, 120), "1.00", "queue_saturation"),
+    ],
+)
+def test_a_queue_that_is_shorter_in_every_batch_drains(
+    matcher: Matcher, queues: tuple[int, ...], use: str, class_: str
+) -> None:
+    """It was filled at once; a full pool, a queue that grows, or hardly shrinks, is one that stands."""
+    text = "\n".join(BATCH.format(queue=queue, use=use) for queue in queues)
+    assert classify(matcher, text).class_ == class_
+
+
 def test_a_request_that_is_taken_back_from_an_empty_cache_does_not_fit(matcher: Matcher) -> None:
     """The statistics still count the tokens that it had come to; once is a request that has just arrived."""
     stats = STATS.replace("generation throughput: 0.0", "generation throughput: 15.4")
