@@ -276,16 +276,26 @@ _SEGFAULT = (
 )
 _EXIT_139 = ("exit code 139", "exit code:    139", "exitcode: 139")
 _PEER_GONE = ("ncclremoteerror", "remote process exited or there was a network error")
+_STACK = "stack (most recent call first)"
+"""Below it CPython prints the frames of a fatal error, innermost first (Python/traceback.c)."""
+_INNERMOST = 3
+_COLLECTIVES = ("pynccl", "ncclallreduce", "nccl_", "hccl", "nixl")
 
 
 def illegal(case: RuleInput) -> Ruling:
     """Neuron and ROCm faults come from compiled code too; a plain segmentation fault says least.
 
-    Below a peer that NCCL lost, it is how the survivor ended: the loss is the trouble.
+    Below a peer that NCCL lost, it is how the survivor ended: the loss is the trouble. One whose innermost frames are
+    those of a collective is the collective's.
     """
     if case.has(*_SEGFAULT, *_EXIT_139):
         above = case.text.partition(case.line)[0]
         if any(words in above for words in _PEER_GONE):
             return Ruling(class_=FailureClass.UNKNOWN)
+        inner = case.text.partition(case.line)[2].partition(_STACK)[2].split("\n")[1 : 1 + _INNERMOST]
+        if any(words in frame for frame in inner for words in _COLLECTIVES):
+            return Ruling(
+                class_=FailureClass.NCCL_FAILURE, fixes=("fix_network_nccl", "upgrade_version"), confidence=0.5
+            )
         return Ruling(confidence=0.65)
     return Ruling(fixes=("none_code_bug", "upgrade_version", "restart", "set_flag enforce_eager"))

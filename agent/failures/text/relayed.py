@@ -16,6 +16,9 @@ _HEAD = re.compile(
     rf"|\[?(?:INFO|DEBUG)\]?\s{{1,4}}(?:{_NAME}: |\[{_NAME}\] ))"
 )
 
+_STDERR = re.compile(rf"{_TIME} \| ERROR \| stderr \| ?")
+"""FastChat, which logs what is printed on its standard error as an error, whatever it says (fastchat/utils.py)."""
+
 _ENDED_BY = re.compile(r"[\w.-]{1,40}(?: \w{1,20})?: (?:error|fatal): ")
 """How a program of the command line writes why it ended."""
 
@@ -26,6 +29,8 @@ def unrelayed(lines: Sequence[str]) -> Sequence[str]:
     What a launcher passes on has a level, a process or a traceback of its own behind that head; without them the
     notes are the program's own, and stay.
     """
+    if any(_STDERR.match(line) for line in lines[:MOST_ASKED]):
+        return [_STDERR.sub("", line, count=1) for line in lines]
     first = _heads(lines[:MOST_ASKED])
     if first is None or (found := _heads(lines)) is None:
         return lines
