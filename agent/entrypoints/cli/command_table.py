@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import re
+import shlex
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NoReturn, Protocol, cast
 
@@ -124,7 +125,9 @@ class Parser(argparse.ArgumentParser):
         manual = f"see: {self.prog} --help"
         if message.startswith(_UNKNOWN):
             given = message.removeprefix(_UNKNOWN)
-            return f"unknown argument: {given}", did_you_mean(given.split()[0].partition("=")[0], flags) or manual
+            word = given.split()[0].partition("=")[0]
+            near = _of_vllm(given, word, flags) or did_you_mean(word, flags)
+            return f"unknown argument: {given}", near or ("" if word.startswith("-") else self._example()) or manual
         if message.startswith(_MISSING):
             names = message.removeprefix(_MISSING).split(", ")
             return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} missing", self._example() or manual
@@ -142,6 +145,14 @@ class Parser(argparse.ArgumentParser):
         own = self.prog.removeprefix("sre-agent ")
         known = (line for line in EXAMPLES.get(own.split()[0], ()) if line.startswith(f"{self.prog} "))
         return next((f"for example: {line}" for line in known), "")
+
+
+def _of_vllm(given: str, word: str, flags: list[str]) -> str:
+    """Return where a flag of vLLM belongs that was given as one of ours; nothing for any other."""
+    from agent.fit.flags.flags import typed_flag_names
+
+    ours = "--flags" in flags and word.removeprefix("--") in typed_flag_names()
+    return f"vLLM's own flags are one string: --flags {shlex.quote(given)}" if ours else ""
 
 
 def did_you_mean(word: str, known: "list[str] | tuple[str, ...]") -> str:

@@ -88,6 +88,20 @@ def test_a_word_that_is_nearly_right_is_named(capsys, words, near):
             ["incidents", "--folow"],
             "sre-agent incidents: nothing was done: unknown argument: --folow. Hint: did you mean --follow?",
         ),
+        (
+            ["fit", "--model", "m", "--accelerator", "nvidia-l4", "--max-num-seqs", "8"],
+            (
+                "sre-agent fit: nothing was done: unknown argument: --max-num-seqs 8. "
+                "Hint: vLLM's own flags are one string: --flags '--max-num-seqs 8'"
+            ),
+        ),
+        (
+            ["fit", "google/gemma-3-27b-it"],
+            (
+                "sre-agent fit: nothing was done: unknown argument: google/gemma-3-27b-it. Hint: for example: "
+                'sre-agent fit --model google/gemma-3-27b-it --accelerator nvidia-l4 --flags "--max-model-len 8192"'
+            ),
+        ),
         (["incident"], "sre-agent: nothing was done: unknown command: incident. Hint: did you mean incidents?"),
         (
             ["up", "--port"],
