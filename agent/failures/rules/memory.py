@@ -276,8 +276,8 @@ _SEGFAULT = (
 )
 _EXIT_139 = ("exit code 139", "exit code:    139", "exitcode: 139")
 _PEER_GONE = ("ncclremoteerror", "remote process exited or there was a network error")
-_STACK = "stack (most recent call first)"
-"""Below it CPython prints the frames of a fatal error, innermost first (Python/traceback.c)."""
+_STACK = re.compile(r"(?:stack|current thread \S{1,40}) \(most recent call first\):?")
+"""Below it CPython prints the frames of a fatal error, innermost first: of one thread, or of all (Python/traceback.c)."""
 _INNERMOST = 3
 _COLLECTIVES = ("pynccl", "ncclallreduce", "nccl_", "hccl", "nixl")
 
@@ -292,7 +292,8 @@ def illegal(case: RuleInput) -> Ruling:
         above = case.text.partition(case.line)[0]
         if any(words in above for words in _PEER_GONE):
             return Ruling(class_=FailureClass.UNKNOWN)
-        inner = case.text.partition(case.line)[2].partition(_STACK)[2].split("\n")[1 : 1 + _INNERMOST]
+        stack = _STACK.split(case.text.partition(case.line)[2], maxsplit=1)
+        inner = stack[-1].split("\n")[1 : 1 + _INNERMOST] if len(stack) > 1 else []
         if any(words in frame for frame in inner for words in _COLLECTIVES):
             return Ruling(
                 class_=FailureClass.NCCL_FAILURE, fixes=("fix_network_nccl", "upgrade_version"), confidence=0.5

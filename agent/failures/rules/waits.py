@@ -38,8 +38,10 @@ _HANG_AFTER_S = 300
 """Seconds without a line after the KV cache stands: graphs of the largest models are captured in less."""
 SHORT_QUEUE = 32  # requests that wait in a burst, which is no saturation
 _QUEUED = re.compile(r"#queue-req: (\d{1,6})")
+_RANK = re.compile(r" (dp\d{1,3})\b")
 _BATCHES_OF_A_QUEUE = 4  # in so many batches after another a queue that gets shorter is one that drains
 _DRAINED = 0.75  # of its longest
+_NEARLY_FULL = re.compile(r"token usage: (?:1\.00|0\.9[5-9])")
 DEEP_QUEUE = 4  # so many times as many wait as run: one line is enough
 _RAY_ANSWERS_WITHIN_S = 60
 """Seconds; vLLM reports a wait at 10, 30, 70, 150 ... s and gives up at 1800 (executor/ray_utils.py)."""
@@ -131,7 +133,7 @@ def waiting(case: RuleInput) -> Ruling:
     full = case.has("token usage: 1.00")
     if case.has("#queue-req") and queued < max(SHORT_QUEUE, running / 2) and not full:  # SGLang counts each burst
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
-    if _drains(case) and not full:
+    if _drains(case):
         return Ruling(class_=FailureClass.BENIGN, fixes=("none_benign",), confidence=0.5)
     if queued >= DEEP_QUEUE * max(running, SHORT_QUEUE):
         return Ruling(confidence=0.6)
@@ -144,11 +146,15 @@ def waiting(case: RuleInput) -> Ruling:
 
 
 def _drains(case: RuleInput) -> bool:
-    """Whether the queue, once longest, is shorter in every batch that is counted since."""
-    queues = [int(length) for length in _QUEUED.findall(case.text)]
-    since = queues[queues.index(max(queues)) :] if queues else []
-    shorter = all(after < before for before, after in pairwise(since) if before)
-    return len(since) >= _BATCHES_OF_A_QUEUE and shorter and since[-1] <= _DRAINED * since[0]
+    """Whether the queue of one scheduler, once longest, is shorter in every batch since and deep no more, with room."""
+    counts = [(found[1], _RANK.search(line)) for line in case.text.split("\n") if (found := _QUEUED.search(line))]
+    if not counts or len({rank and rank[1] for _, rank in counts}) > 1 or _NEARLY_FULL.search(case.text):
+        return False
+    queues = [int(length) for length, _ in counts]
+    since = queues[queues.index(max(queues)) :]
+    shorter = all(after < before or after == before == 0 for before, after in pairwise(since))
+    rest = min(_DRAINED * since[0], DEEP_QUEUE * SHORT_QUEUE)
+    return len(since) >= _BATCHES_OF_A_QUEUE and shorter and since[-1] <= rest
 
 
 def full_cache(case: RuleInput) -> Ruling:

@@ -106,7 +106,7 @@ REFUSED = "Liveness probe failed: dial tcp 10.0.0.1:80: connect: connection refu
         ),
         (
             "Error: No available node types can fulfill resource request {'node:10.9.8.7': 0.001, 'GPU': 1.0}",
-            "quota_exceeded",
+            "invalid_flag",
             "set_env VLLM_HOST_IP",
         ),
         (

@@ -42,6 +42,9 @@ BATCH = "[2031-05-06 04:28:01] Prefill batch, #new-seq: 13, #new-token: 4096, #c
         ((186, 185, 184, 183), "0.12", "queue_saturation"),
         ((186, 120), "0.12", "queue_saturation"),
         ((186, 160, 141, 120), "1.00", "queue_saturation"),
+        ((186, 160, 141, 120), "0.97", "queue_saturation"),
+        ((4000, 3600, 3200, 2900), "0.12", "queue_saturation"),
+        ((186, 0, 130, 120), "0.12", "queue_saturation"),
     ],
 )
 def test_a_queue_that_is_shorter_in_every_batch_drains(
@@ -50,6 +53,13 @@ def test_a_queue_that_is_shorter_in_every_batch_drains(
     """It was filled at once; a full pool, a queue that grows, or hardly shrinks, is one that stands."""
     text = "\n".join(BATCH.format(queue=queue, use=use) for queue in queues)
     assert classify(matcher, text).class_ == class_
+
+
+def test_queues_of_two_schedulers_are_no_queue_that_drains(matcher: Matcher) -> None:
+    lines = [BATCH.format(queue=queue, use="0.12") for queue in (900, 800, 200, 120)]
+    text = "\n".join(line.replace("] P", f" DP{n % 2}] P") for n, line in enumerate(lines))
+    assert classify(matcher, text).class_ == "queue_saturation"
+    assert classify(matcher, text.replace(" DP1]", " DP0]")).class_ == "benign"
 
 
 def test_a_request_that_is_taken_back_from_an_empty_cache_does_not_fit(matcher: Matcher) -> None:
