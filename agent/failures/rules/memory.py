@@ -277,7 +277,7 @@ _SEGFAULT = (
 _EXIT_139 = ("exit code 139", "exit code:    139", "exitcode: 139")
 _PEER_GONE = ("ncclremoteerror", "remote process exited or there was a network error")
 _STACK = re.compile(r"(?:stack|current thread \S{1,40}) \(most recent call first\):?")
-"""Below it CPython prints the frames of a fatal error, innermost first: of one thread, or of all (Python/traceback.c)."""
+"""Below it CPython prints the frames of a fatal error, innermost first (Python/traceback.c)."""
 _INNERMOST = 3
 _COLLECTIVES = ("pynccl", "ncclallreduce", "nccl_", "hccl", "nixl")
 
